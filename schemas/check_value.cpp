@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schemas/check_value.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <numeric>
+
+namespace plateau {
+
+namespace {
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    auto diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      auto const same = std::tolower(static_cast<unsigned char>(a[i - 1])) ==
+                        std::tolower(static_cast<unsigned char>(b[j - 1]));
+      auto const next = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (same ? 0 : 1)});
+      diagonal = row[j];
+      row[j] = next;
+    }
+  }
+  return row[b.size()];
+}
+
+std::string number(json const& n) { return n.dump(); }
+
+std::string range(json const& schema) {
+  std::string text;
+  if (schema.contains("minimum")) text += " >= " + number(schema["minimum"]);
+  if (schema.contains("exclusiveMinimum")) text += " > " + number(schema["exclusiveMinimum"]);
+  if (schema.contains("maximum")) text += (text.empty() ? " <= " : " and <= ") + number(schema["maximum"]);
+  return text;
+}
+
+std::vector<std::string> choices(json const& schema) {
+  std::vector<std::string> out;
+  for (auto const& choice : schema["enum"]) out.push_back(choice.get<std::string>());
+  return out;
+}
+
+std::string joined(std::vector<std::string> const& parts) {
+  std::string out;
+  for (auto const& part : parts) out += (out.empty() ? "" : ", ") + part;
+  return out;
+}
+
+// What the schema allows, in words.
+std::string needed(json const& schema) {
+  if (schema.contains("enum")) return "one of " + joined(choices(schema));
+  auto const type = schema.value("type", std::string());
+  if (type == "integer") return "an integer" + range(schema);
+  if (type == "number") return "a number" + range(schema);
+  if (type == "boolean") return "true or false";
+  if (type == "array") return "a list of " + (schema.contains("items") ? needed(schema["items"]) : "values");
+  if (type == "object") return "an object";
+  return schema.value("minLength", 0) > 0 ? "a text that is not empty" : "a text";
+}
+
+bool has_type(json const& value, std::string const& type) {
+  if (type == "integer") return value.is_number_integer();
+  if (type == "number") return value.is_number();
+  if (type == "boolean") return value.is_boolean();
+  if (type == "array") return value.is_array();
+  if (type == "object") return value.is_object();
+  return value.is_string();
+}
+
+bool in_range(json const& value, json const& schema) {
+  auto const x = value.get<double>();
+  return !(schema.contains("minimum") && x < schema["minimum"].get<double>()) &&
+         !(schema.contains("exclusiveMinimum") && x <= schema["exclusiveMinimum"].get<double>()) &&
+         !(schema.contains("maximum") && x > schema["maximum"].get<double>());
+}
+
+void check_array(json const& value, json const& schema, std::string const& where, std::vector<problem>& problems) {
+  if (value.size() < schema.value("minItems", std::size_t{0}))
+    problems.push_back({where, shown(value) + "; needs " + needed(schema) + ", at least one"});
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    auto const item = where + "/" + std::to_string(i);
+    auto const before = problems.size();
+    if (schema.contains("items")) check_value(value[i], schema["items"], item, problems);
+    auto const first = std::find(value.begin(), value.begin() + static_cast<std::ptrdiff_t>(i), value[i]);
+    auto const repeated = first != value.begin() + static_cast<std::ptrdiff_t>(i);
+    if (problems.size() == before && schema.value("uniqueItems", false) && repeated)
+      problems.push_back({item, shown(value[i]) + " appears twice; each may appear once"});
+  }
+}
+
+void check_object(json const& value, json const& schema, std::string const& where, std::vector<problem>& problems) {
+  auto const properties = schema.value("properties", json::object());
+  std::vector<std::string> known;
+  for (auto const& [key, unused] : properties.items()) known.push_back(key);
+  for (auto const& [key, item] : value.items()) {
+    auto const at = where + "/" + key;
+    if (properties.contains(key)) {
+      check_value(item, properties[key], at, problems);
+    } else if (schema.contains("additionalProperties") && schema["additionalProperties"].is_object()) {
+      check_value(item, schema["additionalProperties"], at, problems);
+    } else {
+      problems.push_back({at, "unknown field" + did_you_mean(key, known) + " (" + joined(known) + ")"});
+    }
+  }
+}
+
+} // namespace
+
+std::string shown(json const& value) {
+  auto text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  return text.size() <= 60 ? text : text.substr(0, 57) + "...";
+}
+
+std::string did_you_mean(std::string_view typed, std::vector<std::string> const& known) {
+  std::string best;
+  std::size_t least = std::max<std::size_t>(1, std::min<std::size_t>(3, typed.size() / 2)) + 1;
+  if (typed.size() > 64) return "";
+  for (auto const& candidate : known)
+    if (auto const distance = edit_distance(typed, candidate); distance < least) least = distance, best = candidate;
+  return best.empty() ? "" : "; did you mean " + best + "?";
+}
+
+void check_value(json const& value, json const& schema, std::string const& where, std::vector<problem>& problems) {
+  if (!has_type(value, schema.value("type", std::string("string")))) {
+    problems.push_back({where, shown(value) + "; needs " + needed(schema)});
+  } else if (schema.contains("enum")) {
+    auto const allowed = choices(schema);
+    if (std::ranges::find(allowed, value.get<std::string>()) != allowed.end()) return;
+    auto const hint = did_you_mean(value.get<std::string>(), allowed);
+    problems.push_back(
+        {where, shown(value) + (hint.empty() ? "; needs one of " + joined(allowed) : hint + " (" + joined(allowed) + ")")});
+  } else if (value.is_number()) {
+    if (!in_range(value, schema)) problems.push_back({where, shown(value) + "; needs " + needed(schema)});
+  } else if (value.is_string()) {
+    if (value.get_ref<std::string const&>().size() < schema.value("minLength", std::size_t{0}))
+      problems.push_back({where, shown(value) + "; needs " + needed(schema)});
+  } else if (value.is_array()) {
+    check_array(value, schema, where, problems);
+  } else if (value.is_object()) {
+    check_object(value, schema, where, problems);
+  }
+}
+
+} // namespace plateau

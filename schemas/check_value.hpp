@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "schemas/job.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace plateau {
+
+/// Checks a value against the part of JSON Schema that the job's table uses: type, enum, minimum, exclusiveMinimum,
+/// maximum, minLength, minItems, uniqueItems, items, properties with additionalProperties. Appends a problem for
+/// everything that does not hold; `where` is the value's own pointer or flag.
+void check_value(json const& value, json const& schema, std::string const& where, std::vector<problem>& problems);
+
+/// "; did you mean X?" for the nearest of `known`, or nothing when none is near.
+std::string did_you_mean(std::string_view typed, std::vector<std::string> const& known);
+
+/// A value as a message shows it: JSON, cut to a readable length.
+std::string shown(json const& value);
+
+} // namespace plateau

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schemas/job.hpp"
+
+#include "schemas/check_value.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <set>
+
+namespace plateau {
+
+namespace {
+
+constexpr std::int64_t largest_dimension = 1 << 20;
+constexpr std::int64_t most_timed_requests = std::int64_t{1} << 25; // of a case: 512 MiB of samples on each rank
+constexpr std::int64_t largest_tensor = std::int64_t{1} << 30;
+constexpr std::size_t deepest_nesting = 64;
+
+json integer(std::int64_t least, std::int64_t most) {
+  return {{"type", "integer"}, {"minimum", least}, {"maximum", most}};
+}
+json seconds() { return {{"type", "number"}, {"exclusiveMinimum", 0}, {"maximum", 604800}}; }
+json boolean() { return {{"type", "boolean"}}; }
+json text() { return {{"type", "string"}, {"minLength", 1}}; }
+json choice(json allowed) { return {{"type", "string"}, {"enum", std::move(allowed)}}; }
+json list_of(json item) {
+  return {{"type", "array"}, {"items", std::move(item)}, {"minItems", 1}, {"uniqueItems", true}};
+}
+
+template <auto Member>
+json get_member(job const& j) {
+  return json(j.*Member);
+}
+template <auto Member>
+void set_member(job& j, json const& value) {
+  value.get_to(j.*Member);
+}
+
+// A field whose JSON value is its member as it is.
+template <auto Member>
+job_field plain(std::string_view name, json schema, std::string_view help) {
+  return {name, help, std::move(schema), get_member<Member>, set_member<Member>};
+}
+
+json get_soak(job const& j) {
+  return {{"windows", j.soak.windows}, {"requests_per_window", requests_per_soak_window(j)}};
+}
+void set_soak(job& j, json const& value) {
+  j.soak = {};
+  j.soak.windows = value.value("windows", j.soak.windows);
+  if (value.contains("requests_per_window")) j.soak.requests_per_window = value["requests_per_window"];
+}
+
+json get_env(job const& j) {
+  auto out = json::object();
+  for (auto const& [name, value] : j.env) out[name] = value;
+  return out;
+}
+void set_env(job& j, json const& value) {
+  j.env.clear();
+  for (auto const& [name, text] : value.items()) j.env[name] = text.get<std::string>();
+}
+
+json get_timeouts(job const& j) {
+  auto const& t = j.timeouts_s;
+  return {{"compile", t.compile}, {"prepare", t.prepare}, {"stall", t.stall}, {"collective", t.collective}};
+}
+void set_timeouts(job& j, json const& value) {
+  deadlines const fallback;
+  j.timeouts_s = {value.value("compile", fallback.compile), value.value("prepare", fallback.prepare),
+                  value.value("stall", fallback.stall), value.value("collective", fallback.collective)};
+}
+
+json get_dtype(job const& j) { return j.dtype ? json(*j.dtype) : json(nullptr); }
+void set_dtype(job& j, json const& value) { j.dtype = value.get<std::string>(); }
+
+std::vector<job_field> make_fields() {
+  std::vector<job_field> f;
+  f.push_back(plain<&job::name>("name", text(), "label of the run; by default the job file's stem"));
+  f.push_back(plain<&job::workload>("workload", choice({"encoder_block", "noop"}), "what a request computes"));
+  f.push_back(plain<&job::device>("device", choice({"auto", "cuda", "cpu"}),
+                                  "where it runs; auto: on the GPUs if any is visible, else on the CPU"));
+  f.push_back({"dtype", "number format; by default float16 on CUDA, float32 on the CPU",
+               choice({"float32", "float16", "bfloat16", "torch.float32", "torch.float16", "torch.bfloat16"}), get_dtype,
+               set_dtype});
+  f.push_back(plain<&job::hidden>("hidden", integer(1, 65536), "features of the model"));
+  f.push_back(plain<&job::batch>("batch", integer(1, largest_dimension), "sequences in a request"));
+  f.push_back(plain<&job::seq_len>("seq_len", integer(1, largest_dimension), "tokens in a sequence"));
+  f.push_back(plain<&job::warmup>("warmup", integer(0, 100'000'000), "untimed requests per stream thread"));
+  f.push_back(plain<&job::requests_per_worker>("requests_per_worker", integer(1, 100'000'000),
+                                               "timed requests per stream thread"));
+  f.push_back(plain<&job::concurrency_levels>("concurrency_levels", list_of(integer(1, 1024)),
+                                              "stream threads per device; a case for each level"));
+  f.push_back(plain<&job::modes>(
+      "modes", list_of(choice({"eager", "compiled", "compiled_aten", "arena", "arena_graph", "arena_planned"})),
+      "how the model is executed; a case for each mode"));
+  f.push_back(plain<&job::compile_mode>("compile_mode", choice({"default", "max-autotune"}),
+                                        "passed to the compiler of the compiled modes"));
+  f.push_back(plain<&job::inductor_gemm_backends>("inductor_gemm_backends", text(),
+                                                  "passed to the compiler, as in ATEN,TRITON; compiled_aten: always ATEN"));
+  f.push_back(plain<&job::allow_tf32>("allow_tf32", boolean(), "CUDA: float32 matrix products in TF32"));
+  f.push_back(plain<&job::use_inplace_residual>("use_inplace_residual", boolean(), "do the residual add in place"));
+  f.push_back(plain<&job::random_seed>("random_seed", integer(0, INT64_MAX), "of weights and inputs"));
+  f.push_back(plain<&job::repeats>("repeats", integer(1, 1000), "how often the whole grid is run"));
+  f.push_back(plain<&job::intra_op_threads>("intra_op_threads", integer(1, 1024), "CPU: threads inside each operator"));
+  f.push_back(plain<&job::isolation>("isolation", choice({"case", "run"}),
+                                     "case: each case gets a fresh worker; run: one worker for all cases"));
+  f.push_back(plain<&job::stream_threads>("stream_threads", choice({"persistent", "fresh"}),
+                                          "persistent: warm-up on the timed threads; fresh: on the main thread, the "
+                                          "timed threads are new"));
+  f.push_back(plain<&job::sync>("sync", choice({"spin", "yield", "blocking"}), "CUDA: how a thread waits for the GPU"));
+  f.push_back({"soak", "memory phase after the timed one: windows, and requests per stream thread in each; by default "
+                       "a quarter of requests_per_worker, at least 10",
+               {{"type", "object"},
+                {"properties",
+                 {{"windows", integer(0, 100'000)}, {"requests_per_window", integer(1, 100'000'000)}}},
+                {"additionalProperties", false}},
+               get_soak, set_soak});
+  f.push_back({"env", "environment variables of the worker, such as PYTORCH_ALLOC_CONF",
+               {{"type", "object"}, {"properties", json::object()}, {"additionalProperties", {{"type", "string"}}}},
+               get_env, set_env});
+  f.push_back({"timeouts_s", "deadlines in seconds: to compile a package, to prepare a case, for a request that does not "
+                             "return, for ranks that wait for each other",
+               {{"type", "object"},
+                {"properties",
+                 {{"compile", seconds()}, {"prepare", seconds()}, {"stall", seconds()}, {"collective", seconds()}}},
+                {"additionalProperties", false}},
+               get_timeouts, set_timeouts});
+  return f;
+}
+
+std::string flag_of(std::string_view field) {
+  auto flag = "--" + std::string(field);
+  std::ranges::replace(flag, '_', '-');
+  return flag;
+}
+
+// Parses text and refuses what the JSON library lets pass: a key given twice, and nesting that no job needs.
+json parse_text(std::string_view input, std::string const& source) {
+  std::vector<std::set<std::string>> keys;
+  std::vector<problem> twice;
+  auto const watch = [&](int depth, json::parse_event_t event, json& parsed) {
+    if (static_cast<std::size_t>(depth) > deepest_nesting)
+      throw job_error(source, {{"", "nested more than 64 deep; a job is an object of plain fields"}});
+    if (event == json::parse_event_t::object_start) keys.emplace_back();
+    if (event == json::parse_event_t::object_end) keys.pop_back();
+    if (event == json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second)
+      twice.push_back({"/" + parsed.get<std::string>(), "given twice; each field may be given once"});
+    return true;
+  };
+  try {
+    auto document = json::parse(input, watch);
+    if (!twice.empty()) throw job_error(source, twice);
+    return document;
+  } catch (json::exception const& e) {
+    std::string what = e.what(); // "[json.exception.parse_error.101] parse error at line 2, column 3: ..."
+    if (auto const end = what.find("] "); end != std::string::npos) what.erase(0, end + 2);
+    auto printable = std::string();
+    for (unsigned char const c : what) printable += c >= 32 && c < 127 ? static_cast<char>(c) : '?';
+    throw job_error(source, {{"", "not JSON (RFC 8259): " + printable}});
+  }
+}
+
+// What the user typed for a flag, as the JSON value its field needs; text that does not fit is left for check_value.
+json parse_override(job_field const& field, std::string const& typed) {
+  auto const scalar = [](json const& schema, std::string const& value) -> json {
+    if (schema["type"] == "string") return value;
+    auto parsed = json::parse(value, nullptr, false);
+    return parsed.is_discarded() ? json(value) : parsed;
+  };
+  auto const type = field.schema["type"].get<std::string>();
+  if (type != "array" && type != "object") return scalar(field.schema, typed);
+  if (!typed.empty() && (typed[0] == '[' || typed[0] == '{')) return scalar({{"type", type}}, typed);
+  auto out = type == "array" ? json::array() : json::object();
+  for (std::size_t at = 0; at <= typed.size();) {
+    auto const end = std::min(typed.find(',', at), typed.size());
+    auto const part = typed.substr(at, end - at);
+    auto const equals = part.find('=');
+    if (type == "array") {
+      out.push_back(scalar(field.schema["items"], part));
+    } else if (equals == std::string::npos) {
+      return typed;
+    } else {
+      auto const key = part.substr(0, equals);
+      auto const& properties = field.schema["properties"];
+      out[key] = scalar(properties.contains(key) ? properties[key] : json{{"type", "string"}}, part.substr(equals + 1));
+    }
+    at = end + 1;
+  }
+  return out;
+}
+
+std::string list_problems(std::string const& source, std::vector<problem> const& problems) {
+  std::size_t width = 0;
+  for (auto const& p : problems) width = std::max(width, p.where.size());
+  auto text = source + ": " + std::to_string(problems.size()) + (problems.size() == 1 ? " problem" : " problems") +
+              "; nothing was started";
+  for (auto const& p : problems) {
+    text += "\n  " + p.where;
+    if (!p.where.empty()) text += std::string(width - p.where.size() + 2, ' ');
+    text += p.what;
+  }
+  return text + "\nfields: plateau validate --fields";
+}
+
+// Limits that join several fields; each field on its own is fine.
+void check_together(job const& j, std::vector<problem>& problems) {
+  auto const most_threads = *std::ranges::max_element(j.concurrency_levels);
+  if (j.requests_per_worker > most_timed_requests / most_threads)
+    problems.push_back({"/requests_per_worker",
+                        std::to_string(j.requests_per_worker) + " on " + std::to_string(most_threads) +
+                            " stream threads; a case may time 2^25 requests (for longer runs: soak, repeats)"});
+  if (j.batch * j.seq_len > largest_tensor / (4 * j.hidden))
+    problems.push_back({"/batch", "batch x seq_len x 4 x hidden is over 2^30 elements; needs fewer"});
+  for (auto const& [name, value] : j.env)
+    if (name.empty() || name.find('=') != std::string::npos || name.find('\0') != std::string::npos ||
+        value.find('\0') != std::string::npos)
+      problems.push_back({"/env/" + name, "not an environment variable's name and value"});
+}
+
+} // namespace
+
+std::span<job_field const> job_fields() {
+  static std::vector<job_field> const fields = make_fields();
+  return fields;
+}
+
+job_error::job_error(std::string const& source, std::vector<problem> found)
+    : input_error(list_problems(source, found)), problems(std::move(found)) {}
+
+job parse_job(std::string_view input, std::string const& source, std::span<job_override const> overrides) {
+  auto document = parse_text(input, source);
+  if (document.is_object() && document.contains("meta") && document.contains("results"))
+    document = json(document["meta"]); // a summary: its meta is the job
+  std::vector<problem> problems;
+  if (!document.is_object()) {
+    problems.push_back({"", shown(document) + "; a job is a JSON object, as in {\"hidden\": 256}"});
+    throw job_error(source, problems);
+  }
+
+  std::vector<std::string> known;
+  for (auto const& field : job_fields()) known.emplace_back(field.name);
+  job j;
+  j.name = std::filesystem::path(source).stem().string();
+  if (j.name.empty()) j.name = "job";
+  for (auto const& [key, value] : document.items())
+    if (std::ranges::find(known, key) == known.end())
+      problems.push_back({"/" + key, "unknown field" + did_you_mean(key, known)});
+  for (auto const& field : job_fields()) {
+    auto const key = std::string(field.name);
+    auto const override_of = [&](job_override const& o) { return o.field == field.name; };
+    auto const given = std::ranges::find_if(overrides, override_of);
+    bool const by_flag = given != overrides.end();
+    if (!by_flag && !document.contains(key)) continue;
+    auto const value = by_flag ? parse_override(field, given->text) : document[key];
+    auto const before = problems.size();
+    check_value(value, field.schema, by_flag ? flag_of(field.name) : "/" + key, problems);
+    if (problems.size() == before) field.set(j, value);
+  }
+  if (problems.empty()) check_together(j, problems);
+  if (!problems.empty()) throw job_error(source, problems);
+  return j;
+}
+
+json to_json(job const& j) {
+  auto out = json::object();
+  for (auto const& field : job_fields())
+    if (auto value = field.get(j); !value.is_null()) out[std::string(field.name)] = std::move(value);
+  return out;
+}
+
+std::vector<case_id> cases_of(job const& j) {
+  std::vector<case_id> cases;
+  for (std::int64_t repeat = 1; repeat <= j.repeats; ++repeat)
+    for (auto const& mode : j.modes)
+      for (auto const concurrency : j.concurrency_levels)
+        cases.push_back({mode, concurrency, j.repeats > 1 ? repeat : 0});
+  return cases;
+}
+
+job resolved_for(job j, std::string_view device) {
+  j.device = std::string(device);
+  if (!j.dtype) j.dtype = device == "cuda" ? "float16" : "float32";
+  return j;
+}
+
+std::int64_t requests_per_soak_window(job const& j) {
+  return j.soak.requests_per_window.value_or(std::max<std::int64_t>(10, j.requests_per_worker / 4));
+}
+
+std::string_view plain_dtype(std::string_view dtype) {
+  constexpr std::string_view prefix = "torch.";
+  return dtype.starts_with(prefix) ? dtype.substr(prefix.size()) : dtype;
+}
+
+json job_schema() {
+  auto properties = json::object();
+  for (auto const& field : job_fields()) {
+    auto property = field.schema;
+    property["description"] = field.help;
+    if (auto fallback = field.get(job{}); !fallback.is_null() && field.name != "name")
+      property["default"] = std::move(fallback);
+    properties[std::string(field.name)] = std::move(property);
+  }
+  return {{"$schema", "http://json-schema.org/draft-07/schema#"},
+          {"title", "A plateau job"},
+          {"type", "object"},
+          {"properties", std::move(properties)},
+          {"additionalProperties", false}};
+}
+
+} // namespace plateau

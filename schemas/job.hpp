@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "schemas/case_id.hpp"
+#include "schemas/error.hpp"
+#include "schemas/json.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace plateau {
+
+/// The memory phase that follows the timed one.
+struct soak_plan {
+  std::int64_t windows = 12;                       ///< 0: no soak
+  std::optional<std::int64_t> requests_per_window; ///< per stream thread; absent: max(10, requests_per_worker / 4)
+};
+
+/// Deadlines in seconds.
+struct deadlines {
+  double compile = 900;   ///< compiling a package, or waiting for another rank of the node that compiles it
+  double prepare = 300;   ///< starting a worker; building weights, inputs and the mode; the output check
+  double stall = 120;     ///< a stream thread that completes no request
+  double collective = 60; ///< ranks waiting for each other, beyond what their workers are allowed
+};
+
+/// What the user asks for. Every member has a default; the seed's value where the seed's result file has one.
+struct job {
+  std::string name;
+  std::string workload = "encoder_block";
+  std::string device = "auto";
+  std::optional<std::string> dtype; ///< absent: float16 on CUDA, float32 on the CPU; echoed as written
+  std::int64_t hidden = 1024, batch = 16, seq_len = 128;
+  std::int64_t warmup = 30, requests_per_worker = 120; ///< per stream thread, untimed and timed
+  std::vector<std::int64_t> concurrency_levels{4, 8};  ///< stream threads per device
+  std::vector<std::string> modes{"eager", "compiled_aten", "arena"};
+  std::string compile_mode = "default";
+  std::string inductor_gemm_backends = "ATEN";
+  bool allow_tf32 = false;
+  bool use_inplace_residual = false;
+  std::int64_t random_seed = 0;
+  std::int64_t repeats = 1;
+  std::int64_t intra_op_threads = 1;
+  std::string isolation = "case";
+  std::string stream_threads = "persistent";
+  std::string sync = "spin";
+  soak_plan soak;
+  std::map<std::string, std::string> env;
+  deadlines timeouts_s;
+};
+
+/// One field of the job. This table alone drives JSON in and out, command-line flags, help, docs and the JSON Schema.
+struct job_field {
+  std::string_view name; ///< its JSON key; its flag is --name with dashes for underscores
+  std::string_view help;
+  json schema;                     ///< a JSON Schema fragment; what check_value understands of it
+  json (*get)(job const&);         ///< null: absent
+  void (*set)(job&, json const&);  ///< called only with a value that satisfies the schema
+};
+
+std::span<job_field const> job_fields();
+
+/// One thing that is wrong with a job: where (a JSON pointer or a flag), and what in words.
+struct problem {
+  std::string where, what;
+};
+
+/// A job was refused. Holds every problem found; its text lists them as a user reads them.
+struct job_error : input_error {
+  job_error(std::string const& source, std::vector<problem> problems);
+  std::vector<problem> problems;
+};
+
+/// A value given on the command line for one field, as typed.
+struct job_override {
+  std::string field, text;
+};
+
+/// Reads a job from JSON text. A plateau summary or the seed's result file is accepted: its `meta` is the job.
+/// `source` names the text in messages; its stem is the job's name when the job has none.
+/// Throws job_error with all problems of text and overrides together.
+job parse_job(std::string_view text, std::string const& source, std::span<job_override const> overrides = {});
+
+/// Every field, defaults included, in the table's order. parse_job reads it back to the same job.
+json to_json(job const& j);
+
+/// The job's grid in the order in which it runs: repeats outermost, then modes, then concurrency levels.
+std::vector<case_id> cases_of(job const& j);
+
+/// The job with what its device decides filled in. `device` is "cuda" or "cpu".
+job resolved_for(job j, std::string_view device);
+
+std::int64_t requests_per_soak_window(job const& j);
+
+/// dtype without PyTorch's prefix: "torch.float16" is "float16".
+std::string_view plain_dtype(std::string_view dtype);
+
+/// The JSON Schema (draft 7) of a job file, generated from the table.
+json job_schema();
+
+} // namespace plateau

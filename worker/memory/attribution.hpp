@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "schemas/case_result.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace plateau {
+
+/// Which operator allocates and frees what. While tracking is on, each stream thread that holds an `op_tracker` keeps a
+/// stack of the operators it is in, and every allocator event of that thread is booked on that stack's path; events of
+/// other threads are booked on "". Off, an event costs one relaxed load.
+void start_tracking(); ///< forgets what was booked before
+std::vector<op_events> stop_tracking();
+
+/// Makes the calling thread's operators known (a thread-local RecordFunction callback). Hold one only while tracking.
+class op_tracker {
+public:
+  op_tracker();
+  ~op_tracker();
+  op_tracker(op_tracker const&) = delete;
+  op_tracker& operator=(op_tracker const&) = delete;
+
+private:
+  std::uint64_t handle_;
+};
+
+/// Called by the measured allocator on the thread of the event; bytes after rounding.
+void book_allocation(std::int64_t bytes);
+void book_free(std::int64_t bytes);
+
+} // namespace plateau
