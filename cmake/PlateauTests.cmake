@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+# Tests and their labels: unit (pure, fast), scenario (real processes, a fake worker), torch (the real worker), slurm,
+# gpu. Every test has a deadline.
+include_guard(GLOBAL)
+find_package(GTest REQUIRED)
+include(GoogleTest)
+
+# plateau_test(NAME SOURCES... LINK TARGETS... LABELS unit [TIMEOUT 60]): one GoogleTest program, a CTest test per case.
+function(plateau_test name)
+  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 60)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE plateau_options ${arg_LINK} GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE PLATEAU_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
+    PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+endfunction()
+
+# plateau_pytest(NAME FILE LABELS scenario [TIMEOUT 60] [PROCESSORS 1]): one pytest file as one CTest test. It finds the
+# programs under test in the folder $PLATEAU_BIN, and the test's helpers in $PLATEAU_TEST_BIN.
+set(PLATEAU_PYTHON ${PROJECT_SOURCE_DIR}/.venv/bin/python CACHE FILEPATH "The python whose torch wheel is used")
+function(plateau_pytest name file)
+  cmake_parse_arguments(arg "" "TIMEOUT;PROCESSORS" "LABELS" ${ARGN})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 60)
+  endif()
+  if(NOT arg_PROCESSORS)
+    set(arg_PROCESSORS 1)
+  endif()
+  add_test(NAME ${name}
+    COMMAND ${PLATEAU_PYTHON} -m pytest -q -p no:cacheprovider ${CMAKE_CURRENT_SOURCE_DIR}/${file})
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS}
+    ENVIRONMENT "PLATEAU_BIN=${PROJECT_BINARY_DIR}/bin;PLATEAU_TEST_BIN=${PROJECT_BINARY_DIR}/tests;PYTHONDONTWRITEBYTECODE=1")
+endfunction()
