@@ -13,7 +13,7 @@ find_path(TorchWheel_INCLUDE_DIR ATen/ATen.h PATHS ${TORCH_SITE}/torch/include N
 
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(TorchWheel REQUIRED_VARS TORCH_SITE TorchWheel_INCLUDE_DIR
-  REASON_FAILURE_MESSAGE "no torch wheel in ${PLATEAU_PYTHON}; script/setup installs one")
+  REASON_FAILURE_MESSAGE "no torch wheel in ${PLATEAU_PYTHON} - script/setup installs one")
 
 if(TorchWheel_FOUND AND NOT TARGET TorchWheel::torch)
   add_library(TorchWheel::torch INTERFACE IMPORTED)
