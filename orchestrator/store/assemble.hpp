@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "orchestrator/store/run_folder.hpp"
+#include "schemas/json.hpp"
+#include "schemas/run_record.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace plateau {
+
+/// What was assembled from a run folder's raw results.
+struct assembly {
+  run_record record; ///< the samples (start_ns, latency_ns) dropped: run.h5 has them
+  json summary;      ///< as written to summary.json
+  std::vector<std::string>
+      complaints; ///< results that were left out since they cannot be read: a sentence each
+};
+
+/// The one road from raw results to results: reads run.json and cases/, writes run.h5 and summary.json, each
+/// in one step. Works on the folder of a finished, a killed and a resumed run alike; what is not there is
+/// named as missing. `outcome` is how the run ended; without it outcome.json tells, if there. Holds one
+/// rank's raw result at a time, and the latencies of one case. Throws input_error when run.json is damaged,
+/// std::system_error or std::runtime_error when writing fails.
+assembly assemble(run_folder const& folder, std::optional<run_outcome> outcome = std::nullopt);
+
+} // namespace plateau

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <initializer_list>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace plateau {
+
+/// Writes a file so that a reader, or a machine that starts again, finds either all of it or what was there
+/// before: under a temporary name in the same folder, fsync, rename, fsync of the folder. Replaces an older
+/// file of that name. Throws std::system_error with the path in its text; then the temporary file is gone.
+void write_durably(std::filesystem::path const& path, std::span<std::uint8_t const> bytes);
+void write_durably(std::filesystem::path const& path, std::string_view text);
+
+/// The same for a content that lies in several places.
+void write_durably(std::filesystem::path const& path,
+                   std::initializer_list<std::span<std::uint8_t const>> parts);
+
+/// Gives a finished, closed file its final name, durably. Both names are in the same folder.
+/// Throws std::system_error with the path in its text.
+void publish(std::filesystem::path const& temporary, std::filesystem::path const& path);
+
+/// A whole file. Throws input_error when it cannot be read.
+std::vector<std::uint8_t> read_file(std::filesystem::path const& path);
+
+} // namespace plateau

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "orchestrator/store/run_folder.hpp"
+#include "schemas/case_result.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+namespace plateau {
+
+/// A case result as CBOR: the bytes that are stored and that the gather carries.
+std::vector<std::uint8_t> encode_raw_result(case_result const& result);
+
+/// Makes a rank's result of a case durable as folder.raw_result(id, rank): the CBOR bytes and a trailer of 16
+/// bytes, "PLRR", the CRC-32C of the CBOR (32 bits, little endian), its length (64 bits, little endian). An
+/// older result of the same rank and case is replaced. Throws std::system_error.
+void write_raw_result(run_folder const& folder, case_id const& id, std::int64_t rank,
+                      std::span<std::uint8_t const> cbor);
+
+/// Reads what write_raw_result wrote. Throws format_error, with the path and one sentence, when the file is
+/// truncated, damaged, of a newer major version, or holds another case or rank than its name says;
+/// input_error when it cannot be read.
+case_result read_raw_result(std::filesystem::path const& path);
+
+} // namespace plateau
