@@ -4,17 +4,21 @@
 #include "schemas/case_result.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace plateau {
 
-/// Which operator allocates and frees what. While tracking is on, each stream thread that holds an `op_tracker` keeps a
-/// stack of the operators it is in, and every allocator event of that thread is booked on that stack's path; events of
-/// other threads are booked on "". Off, an event costs one relaxed load.
-void start_tracking(); ///< forgets what was booked before
-std::vector<op_events> stop_tracking();
+/// Which operator allocates and frees what. While tracking is on, each stream thread that holds an
+/// `op_tracker` keeps a stack of the operators it is in, and every allocator event of that thread is booked
+/// on that stack's path; events of other threads are booked on "". A free is booked where it happens: a
+/// temporary dropped in user code on "". Off, an event costs one relaxed load. Start and stop at quiet
+/// points; what was booked in between adds up to the difference of the allocator's counters exactly.
+void start_tracking();                  ///< forgets what was booked before
+std::vector<op_events> stop_tracking(); ///< by path, those with events only; trackers may be gone by now
 
-/// Makes the calling thread's operators known (a thread-local RecordFunction callback). Hold one only while tracking.
+/// Makes the calling thread's operators known (a thread-local RecordFunction callback). Hold one only while
+/// tracking, one at a time on a thread, and let it go on the thread that made it.
 class op_tracker {
 public:
   op_tracker();
@@ -22,7 +26,10 @@ public:
   op_tracker(op_tracker const&) = delete;
   op_tracker& operator=(op_tracker const&) = delete;
 
+  struct table; ///< what this thread has booked
+
 private:
+  std::unique_ptr<table> table_;
   std::uint64_t handle_;
 };
 
