@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "orchestrator/analysis/outcome.hpp"
+#include "orchestrator/launch/command.hpp"
+
+#include <filesystem>
+#include <string>
+
+namespace plateau {
+
+/// The process that was typed: starts the ranks, and owns the terminal, the progress, the signals and the
+/// exit code. The launcher runs in a process group of its own. The first SIGINT, SIGTERM or SIGHUP becomes
+/// SIGUSR1 to the ranks (finish the case, then stop), the second stops them at once. When the ranks die
+/// without an outcome, what they left in `folder` is assembled here.
+exit_code start_ranks(launch_plan const& plan, std::filesystem::path const& folder);
+
+/// What a finished run has to say, on standard output: the table, and last the folder's path as `shown_as`.
+void show_end_of_run(std::filesystem::path const& folder);
+
+} // namespace plateau

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace plateau {
+
+/// The path of this very program, and how it was called.
+std::filesystem::path this_program();
+std::vector<std::string> this_command_line();
+
+/// The worker to start: `asked` if not empty, else $PLATEAU_WORKER, else plateau-worker beside this program.
+/// Throws input_error when it is not there.
+std::filesystem::path worker_program(std::string const& asked);
+
+/// How many GPUs a process here could use, from the machine's device files: this program never touches a GPU.
+std::int64_t visible_gpus();
+
+} // namespace plateau

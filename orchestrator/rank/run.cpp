@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/rank/run.hpp"
+
+#include "orchestrator/rank/communicator.hpp"
+#include "orchestrator/rank/signals.hpp"
+#include "orchestrator/rank/supervisor.hpp"
+#include "orchestrator/report/run_line.hpp"
+#include "orchestrator/store/assemble.hpp"
+#include "orchestrator/store/durable.hpp"
+#include "orchestrator/store/raw_result.hpp"
+#include "orchestrator/store/run_folder.hpp"
+#include "schemas/host.hpp"
+#include "schemas/run_record.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <set>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+namespace plateau {
+
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr communicator::seconds file_system_deadline{60};
+
+// Rank 0's voice; the other ranks have none.
+class voice {
+public:
+  voice(bool speaks, bool to_front_end) : speaks_(speaks), to_front_end_(to_front_end) {}
+
+  void say(run_line::kind what, std::string const& text) const {
+    if (!speaks_) return;
+    if (to_front_end_)
+      std::cout << to_line({what, text}) << std::flush;
+    else if (what != run_line::kind::status)
+      std::cerr << text << '\n';
+  }
+
+private:
+  bool speaks_, to_front_end_;
+};
+
+// All ranks agreed not to run, so all are still in step.
+struct refused : input_error {
+  using input_error::input_error;
+};
+
+// What rank 0 decides for all: a text, or why the run is refused.
+template <class Decide>
+std::string decided_by_rank_0(communicator& ranks, Decide decide, char const* what,
+                              communicator::seconds deadline = file_system_deadline) {
+  json decision;
+  if (ranks.rank() == 0) {
+    try {
+      decision["text"] = decide();
+    } catch (std::exception const& e) {
+      decision["refused"] = e.what();
+    }
+  }
+  auto const agreed = json::parse(ranks.broadcast(decision.dump(), deadline, what));
+  if (agreed.contains("refused")) throw refused(agreed["refused"].get<std::string>());
+  return agreed["text"].get<std::string>();
+}
+
+std::string read_text(std::filesystem::path const& file) {
+  auto const bytes = read_file(file);
+  return {bytes.begin(), bytes.end()};
+}
+
+std::string host_name() {
+  utsname names{};
+  uname(&names);
+  return names.nodename;
+}
+
+// Tells hosts of one name apart.
+std::string host_id() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  return host_name() + "/" + boot;
+}
+
+void check_world(communicator const& ranks, rank_options const& options) {
+  if (!options.expected_ranks || *options.expected_ranks == ranks.size()) return;
+  throw input_error(
+      "asked for " + std::to_string(*options.expected_ranks) +
+      " ranks, but this one finds itself in a world of " + std::to_string(ranks.size()) +
+      "; mpirun (or srun) and plateau are of different MPI installations: use the mpirun of the Open MPI "
+      "that plateau was built with");
+}
+
+// One run, on this rank.
+class rank_run {
+public:
+  rank_run(communicator& ranks, rank_options const& options, voice const& v)
+      : ranks_(ranks), options_(options), voice_(v) {}
+
+  rank_end run();
+
+  /// The run is refused: leaves no folder behind.
+  void clean_up();
+  /// Agreement with the other ranks is lost: keeps what is there, and leaves without MPI_Finalize, which
+  /// would wait for the dead.
+  [[noreturn]] void give_up(std::string const& why, bool seconds_left);
+
+private:
+  communicator& ranks_;
+  rank_options const& options_;
+  voice const& voice_;
+  job job_;
+  std::string run_id_;
+  run_folder folder_;
+  std::vector<bool> shares_folder_; // by rank: it sees the folder of rank 0
+  std::optional<supervisor> supervisor_;
+  std::optional<steady_clock::time_point> asked_to_stop_;
+
+  void agree_on_job();
+  void agree_on_folder();
+  void bring_up_workers();
+  void write_down_the_run(std::vector<rank_info> const& infos);
+  void note_crowding(std::vector<rank_info> const& infos, std::vector<std::string>& warnings);
+  std::string run_cases();
+  case_result run_case(case_id const& id, bool& stop);
+  std::string store(case_id const& id, case_result const& result);
+  void gather(case_id const& id);
+  rank_end finish(std::string const& stopped);
+  worker_process::look look(std::string label);
+  communicator::seconds others_may_prepare() const;
+};
+
+rank_end rank_run::run() {
+  agree_on_job();
+  agree_on_folder();
+  bring_up_workers();
+  auto const stopped = run_cases();
+  supervisor_->release();
+  return finish(stopped);
+}
+
+void rank_run::agree_on_job() {
+  auto const text = decided_by_rank_0(
+      ranks_,
+      [&] {
+        check_world(ranks_, options_);
+        return to_json(
+                   parse_job(read_text(options_.job_file), options_.job_file.string(), options_.overrides))
+            .dump();
+      },
+      "reading the job");
+  job_ = parse_job(text, "job");
+}
+
+void rank_run::agree_on_folder() {
+  std::string const nonce =
+      std::to_string(getpid()) + "-" + std::to_string(steady_clock::now().time_since_epoch().count());
+  auto const agreed = json::parse(decided_by_rank_0(
+      ranks_,
+      [&] {
+        auto const id = new_run_id(job_.name);
+        auto const path =
+            std::filesystem::absolute(options_.folder.value_or(std::filesystem::path("runs") / id));
+        folder_ = create_run_folder(path);
+        write_durably(path / ".nonce", nonce);
+        return json{{"run_id", id}, {"path", path.string()}, {"nonce", nonce}}.dump();
+      },
+      "making the run folder"));
+  run_id_ = agreed["run_id"];
+
+  // A rank that does not see what rank 0 wrote has a folder of its own, and sends what it measures.
+  std::string complaint;
+  bool shares = ranks_.rank() == 0;
+  if (!shares) {
+    std::filesystem::path const path = agreed["path"].get<std::string>();
+    std::error_code ignored;
+    shares =
+        std::filesystem::exists(path / ".nonce", ignored) && read_text(path / ".nonce") == agreed["nonce"];
+    try {
+      folder_ = shares ? open_run_folder(path) : create_run_folder(path);
+    } catch (std::exception const& e) {
+      complaint = "rank " + std::to_string(ranks_.rank()) + " on " + host_name() + ": " + e.what();
+    }
+  }
+  auto const answers = ranks_.all_gather(json{{"shares", shares}, {"complaint", complaint}}.dump(),
+                                         file_system_deadline, "looking for the run folder");
+  for (auto const& answer : answers) {
+    auto const a = json::parse(answer);
+    if (!a["complaint"].get<std::string>().empty()) throw refused(a["complaint"].get<std::string>());
+    shares_folder_.push_back(a["shares"]);
+  }
+}
+
+void rank_run::bring_up_workers() {
+  worker_command command{options_.worker, without_launcher(current_environment()),
+                         folder_.worker_log(ranks_.rank())};
+  for (auto const& [name, value] : job_.env) command.env[name] = value;
+  protocol::hello hello;
+  hello.run_id = run_id_;
+  hello.rank = ranks_.rank();
+  hello.local_rank = ranks_.local_rank();
+  hello.local_size = ranks_.local_size();
+  hello.run = job_;
+  supervisor_.emplace(std::move(command), std::move(hello));
+  voice_.say(run_line::kind::status, "starting the workers");
+
+  rank_info info;
+  info.rank = ranks_.rank();
+  info.host = host_name();
+  info.host_id = host_id();
+  info.local_rank = ranks_.local_rank();
+  info.local_size = ranks_.local_size();
+  info.cpu_set = allowed_cpus().text;
+  std::string refusal;
+  auto const up = supervisor_->bring_up(look("starting"));
+  if (auto const* device = std::get_if<device_info>(&up)) info.device = *device;
+  if (auto const* none = std::get_if<supervisor::no_worker>(&up); none != nullptr && none->refused)
+    refusal = "rank " + std::to_string(info.rank) + " on " + info.host + ": " + none->reason;
+
+  auto const answers = ranks_.all_gather(json{{"info", encode(info)}, {"refusal", refusal}}.dump(),
+                                         others_may_prepare(), "starting the workers");
+  std::vector<rank_info> infos;
+  std::set<std::string> kinds;
+  for (auto const& answer : answers) {
+    auto const a = json::parse(answer);
+    if (!a["refusal"].get<std::string>().empty()) throw refused(a["refusal"].get<std::string>());
+    infos.push_back(decode<rank_info>(a["info"]));
+    if (infos.back().device) kinds.insert(infos.back().device->kind);
+  }
+  if (kinds.size() > 1)
+    throw refused("some ranks have a GPU and others have none; say \"device\": \"cuda\" or \"cpu\"");
+  auto const kind = kinds.empty() ? std::string(job_.device == "cuda" ? "cuda" : "cpu") : *kinds.begin();
+  bool const unasked = job_.device == "auto" && kind == "cpu";
+  job_ = resolved_for(job_, kind);
+  supervisor_->set_job(job_);
+  decided_by_rank_0(
+      ranks_,
+      [&] {
+        if (unasked)
+          voice_.say(run_line::kind::note,
+                     "WARNING: no GPU is visible, so this measures the CPU; say \"device\": \"cpu\" "
+                     "in the job if that is meant");
+        write_down_the_run(infos);
+        return "";
+      },
+      "writing run.json");
+}
+
+void rank_run::write_down_the_run(std::vector<rank_info> const& infos) {
+  run_info info;
+  info.run_id = run_id_;
+  info.started = utc_now();
+  info.launcher = options_.launcher;
+  info.command_line = options_.command_line;
+  info.versions["plateau"] = PLATEAU_VERSION;
+  info.versions["mpi"] = mpi_version();
+  utsname names{};
+  uname(&names);
+  info.versions["kernel"] = names.release;
+  info.job = to_json(job_);
+  info.ranks = infos;
+  auto const device = infos.front().device ? infos.front().device->name : std::string("no device");
+  voice_.say(run_line::kind::note, job_.name + ": " + std::to_string(cases_of(job_).size()) + " cases on " +
+                                       std::to_string(infos.size()) +
+                                       (infos.size() == 1 ? " rank" : " ranks") + ", " + device);
+  note_crowding(infos, info.warnings);
+  write_durably(folder_.job_json(), info.job.dump(2) + "\n");
+  write_run_info(folder_, info);
+  if (options_.folder) return;
+  point_latest_at(folder_);
+}
+
+void rank_run::note_crowding(std::vector<rank_info> const& infos, std::vector<std::string>& warnings) {
+  if (job_.device != "cpu") return;
+  std::set<std::string> notes;
+  for (auto const& info : infos) {
+    if (!info.device) continue;
+    auto const most = *std::ranges::max_element(job_.concurrency_levels);
+    if (info.device->cpus < most)
+      notes.insert("note: c" + std::to_string(most) + " puts " + std::to_string(most) +
+                   " stream threads on " + std::to_string(info.device->cpus) +
+                   (info.device->cpus == 1 ? " core" : " cores"));
+    if (info.device->cpus < sysconf(_SC_NPROCESSORS_ONLN) && info.device->cpus < most &&
+        options_.launcher == "external")
+      notes.insert("note: a rank is bound to CPU " + info.device->cpu_set +
+                   "; mpirun binds ranks unless it is given --bind-to none");
+  }
+  for (auto const& note : notes) {
+    warnings.push_back(note);
+    voice_.say(run_line::kind::note, note);
+  }
+}
+
+communicator::seconds rank_run::others_may_prepare() const {
+  auto const& t = job_.timeouts_s;
+  return communicator::seconds(t.compile + t.prepare + t.collective);
+}
+
+worker_process::look rank_run::look(std::string label) {
+  return [this, label = std::move(label),
+          last = std::string()](progress const& p) mutable -> std::optional<std::string> {
+    auto const now = p.now.load(std::memory_order_relaxed);
+    auto status = label + " " + std::string(name_of(now));
+    if (now == phase::soaking)
+      status += " " + std::to_string(p.soak_window.load(std::memory_order_relaxed)) + "/" +
+                std::to_string(job_.soak.windows);
+    if (status != last) voice_.say(run_line::kind::status, status);
+    last = std::move(status);
+    if (requested_stop() == stop_request::none) return std::nullopt;
+    if (!asked_to_stop_) asked_to_stop_ = steady_clock::now();
+    if (steady_clock::now() - *asked_to_stop_ < options_.grace) return std::nullopt;
+    return "given up: a stop was asked for";
+  };
+}
+
+// Runs the cases in order. Says why it stopped before the last one, or nothing.
+std::string rank_run::run_cases() {
+  auto const cases = cases_of(job_);
+  std::size_t width = 0;
+  for (auto const& id : cases) width = std::max(width, id.text().size());
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    auto const& id = cases[i];
+    auto const began = steady_clock::now();
+    bool stop = false;
+    auto const result = run_case(id, stop);
+    if (stop) return "stopped on request";
+    auto const complaint = store(id, result);
+    if (job_.isolation == "case") supervisor_->release();
+
+    // the raw results are durable now, so whatever happens from here on loses nothing
+    auto const answers = ranks_.all_gather(
+        json{{"status", name_of(result.status)}, {"reason", result.reason}, {"complaint", complaint}}.dump(),
+        communicator::seconds(job_.timeouts_s.collective + job_.timeouts_s.stall), id.text().c_str());
+    case_record record{id, {}};
+    std::string cannot_store;
+    for (std::size_t rank = 0; rank < answers.size(); ++rank) {
+      auto const a = json::parse(answers[rank]);
+      case_result& r = record.by_rank.emplace_back(std::in_place).value();
+      r.status = value_of<case_status>(a["status"].get<std::string>()).value_or(case_status::failed);
+      r.reason = a["reason"];
+      auto const why = a["complaint"].get<std::string>();
+      if (!why.empty() && cannot_store.empty())
+        cannot_store = "rank " + std::to_string(rank) + " cannot keep its result: " + why;
+    }
+    if (!cannot_store.empty()) return cannot_store;
+    gather(id);
+    char seconds[32];
+    std::snprintf(seconds, sizeof seconds, "%.1f s",
+                  std::chrono::duration<double>(steady_clock::now() - began).count());
+    auto const status = overall_status(record);
+    auto line = std::to_string(i + 1) + "/" + std::to_string(cases.size()) + " " + id.text() +
+                std::string(width - id.text().size() + 2, ' ') + std::string(name_of(status)) + "  ";
+    voice_.say(run_line::kind::note,
+               line + (status == case_status::passed ? seconds : overall_reason(record)));
+  }
+  return "";
+}
+
+case_result rank_run::run_case(case_id const& id, bool& stop) {
+  auto prepared = supervisor_->prepare(id, look(id.text()));
+  bool const asked = requested_stop() != stop_request::none;
+  auto const answers =
+      ranks_.all_gather(asked ? 1 : 0, others_may_prepare(), (id.text() + ": agreeing to start").c_str());
+  stop = std::ranges::any_of(answers, [](std::int64_t a) { return a != 0; });
+  if (stop) return {};
+  ranks_.barrier(communicator::seconds(job_.timeouts_s.collective), (id.text() + ": the gate").c_str());
+  if (prepared) return std::move(*prepared);
+  return supervisor_->measure(look(id.text()));
+}
+
+// Why the result could not be made durable, or nothing. A case that was given up leaves no result: it is
+// missing.
+std::string rank_run::store(case_id const& id, case_result const& result) {
+  if (result.status == case_status::missing) return "";
+  try {
+    write_raw_result(folder_, id, ranks_.rank(), encode_raw_result(result));
+    return "";
+  } catch (std::exception const& e) {
+    return e.what();
+  }
+}
+
+void rank_run::gather(case_id const& id) {
+  communicator::seconds const deadline(job_.timeouts_s.collective);
+  auto const what = id.text() + ": gathering the results";
+  for (int rank = 1; rank < ranks_.size(); ++rank) {
+    if (shares_folder_[static_cast<std::size_t>(rank)]) continue;
+    if (ranks_.rank() == rank) {
+      auto const file = folder_.raw_result(id, rank);
+      std::error_code ignored;
+      ranks_.send(std::filesystem::exists(file, ignored) ? encode_raw_result(read_raw_result(file))
+                                                         : std::vector<std::uint8_t>(),
+                  0, deadline, what.c_str());
+    } else if (ranks_.rank() == 0) {
+      auto const bytes = ranks_.receive(rank, deadline, what.c_str());
+      if (!bytes.empty()) write_raw_result(folder_, id, rank, bytes);
+    }
+  }
+}
+
+rank_end rank_run::finish(std::string const& stopped) {
+  rank_end end;
+  if (ranks_.rank() == 0) {
+    voice_.say(run_line::kind::status, "writing run.h5 and summary.json");
+    std::filesystem::remove(folder_.path / ".nonce");
+    run_outcome outcome;
+    outcome.finished = utc_now();
+    outcome.reason = stopped;
+    end.folder = folder_.path;
+    end.code = stopped.empty() ? exit_code::good : exit_code::incomplete;
+    outcome.exit_code = static_cast<std::int64_t>(end.code);
+    auto const assembled = assemble(folder_, outcome);
+    for (auto const& complaint : assembled.complaints) voice_.say(run_line::kind::note, complaint);
+    if (end.code == exit_code::good) end.code = exit_code_of(assembled.record);
+    outcome.exit_code = static_cast<std::int64_t>(end.code);
+    write_outcome(folder_, outcome);
+    if (!stopped.empty()) voice_.say(run_line::kind::note, stopped);
+  }
+  // assembling takes as long as there is data
+  constexpr communicator::seconds assembling{3600};
+  ranks_.barrier(assembling, "writing the results");
+  return end;
+}
+
+void rank_run::clean_up() {
+  supervisor_.reset();
+  std::error_code ignored;
+  if (ranks_.rank() == 0 && !folder_.path.empty()) std::filesystem::remove_all(folder_.path, ignored);
+}
+
+void rank_run::give_up(std::string const& why, bool seconds_left) {
+  supervisor_.reset();
+  voice_.say(run_line::kind::note, why);
+  if (ranks_.rank() == 0 && !seconds_left && std::filesystem::exists(folder_.run_json())) {
+    try {
+      run_outcome const outcome{static_cast<std::int64_t>(exit_code::incomplete), why, utc_now()};
+      assemble(folder_, outcome);
+      write_outcome(folder_, outcome);
+    } catch (std::exception const& e) {
+      voice_.say(run_line::kind::note, e.what());
+    }
+  }
+  _exit(static_cast<int>(exit_code::incomplete));
+}
+
+} // namespace
+
+rank_end run_as_rank(rank_options const& options) {
+  install_rank_signals();
+  communicator ranks;
+  voice const v(ranks.rank() == 0, options.launcher != "external");
+  rank_run run(ranks, options, v);
+  try {
+    return run.run();
+  } catch (refused const& e) {
+    run.clean_up();
+    v.say(run_line::kind::refusal, e.what());
+    return {ranks.rank() == 0 ? exit_code::bad_input : exit_code::good, std::nullopt};
+  } catch (terminated const& e) {
+    run.give_up(e.what(), true);
+  } catch (std::exception const& e) {
+    run.give_up(e.what(), false);
+  }
+}
+
+} // namespace plateau

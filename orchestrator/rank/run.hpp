@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "orchestrator/analysis/outcome.hpp"
+#include "schemas/job.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace plateau {
+
+/// What a rank is told on its command line: the same on every rank.
+struct rank_options {
+  std::filesystem::path job_file;
+  std::vector<job_override> overrides;
+  std::optional<std::filesystem::path> folder; ///< absent: runs/<run id>
+  std::filesystem::path worker;                ///< the worker's program
+  std::string launcher = "external";           ///< who started the ranks: "mpirun", "srun", "external"
+  std::optional<std::int64_t> expected_ranks;  ///< how many the front end asked for
+  std::chrono::duration<double> grace{30};     ///< for the current case, after a request to stop
+  std::vector<std::string> command_line;
+};
+
+/// What rank 0 knows at the end; the other ranks: exit_code::good, always, since a rank that exits with an
+/// error gets rank 0 killed.
+struct rank_end {
+  exit_code code = exit_code::good;
+  std::optional<std::filesystem::path> folder; ///< the run folder, on rank 0, when there is one
+};
+
+/// Runs the job as one of its ranks: MPI_Init to MPI_Finalize. Does not return when agreement with the other
+/// ranks is lost, or on SIGTERM: then what is there is durable, the worker dead, and the process exits
+/// with 75.
+rank_end run_as_rank(rank_options const& options);
+
+} // namespace plateau

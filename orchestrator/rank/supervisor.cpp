@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/rank/supervisor.hpp"
+
+#include "schemas/host.hpp"
+
+#include <system_error>
+
+namespace plateau {
+
+namespace {
+
+template <class... Fs>
+struct overloaded : Fs... {
+  using Fs::operator()...;
+};
+
+} // namespace
+
+supervisor::supervisor(worker_command command, protocol::hello hello)
+    : command_(std::move(command)), hello_(std::move(hello)) {}
+
+void supervisor::set_job(job run) { hello_.run = std::move(run); }
+
+std::variant<device_info, supervisor::no_worker> supervisor::bring_up(worker_process::look const& look) {
+  if (worker_) return *device_;
+  try {
+    worker_.emplace(command_);
+  } catch (std::system_error const& e) {
+    return no_worker{case_status::failed, e.what(), false};
+  }
+  worker_->send(hello_);
+  auto answer = worker_->wait(hello_.run.timeouts_s, look);
+  auto outcome = std::visit(
+      overloaded{
+          [](worker_lost& lost) -> std::variant<device_info, no_worker> {
+            return no_worker{lost.status, std::move(lost.reason), false};
+          },
+          [](protocol::event& event) -> std::variant<device_info, no_worker> {
+            if (auto* device = std::get_if<device_info>(&event)) return std::move(*device);
+            if (auto* failure = std::get_if<protocol::failure>(&event))
+              return no_worker{failure->status, std::move(failure->reason), true};
+            return no_worker{case_status::crashed, "the worker answered hello with something else", false};
+          }},
+      answer);
+  if (auto const* device = std::get_if<device_info>(&outcome))
+    device_ = *device;
+  else
+    worker_.reset();
+  return outcome;
+}
+
+std::optional<case_result> supervisor::prepare(case_id const& id, worker_process::look const& look) {
+  id_ = id;
+  started_ = utc_now();
+  began_ = std::chrono::steady_clock::now();
+  auto const up = bring_up(look);
+  if (auto const* none = std::get_if<no_worker>(&up)) return result(none->status, none->reason);
+  worker_->send(protocol::prepare{id});
+  auto answer = worker_->wait(hello_.run.timeouts_s, look);
+  if (auto* lost = std::get_if<worker_lost>(&answer)) {
+    worker_.reset();
+    return result(lost->status, lost->reason);
+  }
+  auto& event = std::get<protocol::event>(answer);
+  if (std::holds_alternative<protocol::ready>(event)) return std::nullopt;
+  if (auto const* failure = std::get_if<protocol::failure>(&event))
+    return result(failure->status, failure->reason);
+  worker_.reset();
+  return result(case_status::crashed, "the worker answered prepare with something else");
+}
+
+case_result supervisor::measure(worker_process::look const& look) {
+  worker_->send(protocol::start{});
+  std::vector<memory_point> curve;
+  while (true) {
+    auto answer = worker_->wait(hello_.run.timeouts_s, look);
+    auto const given_up = [&](case_status status, std::string reason) {
+      auto r = result(status, std::move(reason));
+      r.soak_so_far = std::move(curve);
+      return r;
+    };
+    if (auto* lost = std::get_if<worker_lost>(&answer)) {
+      worker_.reset();
+      return given_up(lost->status, lost->reason);
+    }
+    auto& event = std::get<protocol::event>(answer);
+    if (auto const* point = std::get_if<memory_point>(&event)) {
+      curve.push_back(*point);
+    } else if (auto const* failure = std::get_if<protocol::failure>(&event)) {
+      return given_up(failure->status, failure->reason);
+    } else if (auto* done = std::get_if<case_result>(&event); done != nullptr && done->id == id_ &&
+                                                              done->rank == hello_.rank &&
+                                                              done->run_id == hello_.run_id) {
+      return std::move(*done);
+    } else {
+      worker_.reset();
+      return given_up(case_status::crashed, "the worker answered start with something else");
+    }
+  }
+}
+
+void supervisor::release() {
+  if (worker_) worker_->stop();
+  worker_.reset();
+}
+
+case_result supervisor::result(case_status status, std::string reason) const {
+  case_result r;
+  r.run_id = hello_.run_id;
+  r.id = id_;
+  r.rank = hello_.rank;
+  r.status = status;
+  r.reason = std::move(reason);
+  r.started = started_;
+  r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+  r.device = device_;
+  return r;
+}
+
+} // namespace plateau

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/rank/worker_process.hpp"
+
+#include "orchestrator/rank/communicator.hpp"
+#include "orchestrator/rank/signals.hpp"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+
+namespace plateau {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+void check(bool ok, std::string const& what) {
+  if (!ok) throw std::system_error(errno, std::generic_category(), what);
+}
+
+// Moves a descriptor out of the way of the numbers that the worker gets.
+int moved_up(int fd) {
+  constexpr int above_the_workers = 16;
+  int const moved = fcntl(fd, F_DUPFD_CLOEXEC, above_the_workers);
+  auto const error = errno;
+  close(fd);
+  errno = error;
+  check(moved >= 0, "cannot start a worker: no descriptor left");
+  return moved;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  for (auto& text : texts) out.push_back(text.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+// Starts the program with the socket and the memory file at the protocol's numbers and nothing else of ours.
+pid_t spawn(worker_command const& command, int socket, int memory) {
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&files, 1, command.log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+  posix_spawn_file_actions_adddup2(&files, 1, 2);
+  posix_spawn_file_actions_adddup2(&files, socket, protocol::socket_fd);
+  posix_spawn_file_actions_adddup2(&files, memory, protocol::progress_fd);
+  posix_spawn_file_actions_addclosefrom_np(&files, protocol::progress_fd + 1); // MPI's sockets among them
+
+  // Launchers send signals to every descendant they can find; what becomes of a worker is its rank's to
+  // decide.
+  sigset_t blocked, fresh;
+  sigemptyset(&blocked);
+  for (int const signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&blocked, signal);
+  sigfillset(&fresh);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setsigmask(&attributes, &blocked);
+  posix_spawnattr_setsigdefault(&attributes, &fresh);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+
+  std::vector<std::string> arguments{command.program.string()}, variables;
+  for (auto const& [name, value] : command.env) variables.push_back(name + "=" + value);
+  pid_t pid = -1;
+  int const error = posix_spawn(&pid, command.program.c_str(), &files, &attributes,
+                                pointers(arguments).data(), pointers(variables).data());
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&files);
+  if (error != 0)
+    throw std::system_error(error, std::generic_category(),
+                            "cannot start the worker " + command.program.string());
+  return pid;
+}
+
+// What changes whenever a worker makes progress.
+struct footprint {
+  phase now;
+  std::uint64_t marks;
+  bool operator==(footprint const&) const = default;
+};
+
+footprint footprint_of(progress const& p) {
+  auto marks = std::uint64_t{p.soak_window.load(std::memory_order_relaxed)};
+  for (auto const& thread : p.threads)
+    marks += static_cast<std::uint64_t>(thread.requests.load(std::memory_order_relaxed));
+  return {p.now.load(std::memory_order_relaxed), marks};
+}
+
+std::string seconds_text(double seconds) {
+  auto text = std::to_string(seconds);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text + " s";
+}
+
+} // namespace
+
+patience patience_in(phase p, deadlines const& limits) {
+  switch (p) {
+  case phase::compiling:
+    return {limits.compile, "did not finish compiling the package"};
+  case phase::warming_up:
+    return {limits.stall, "finished no warm-up request"};
+  case phase::timed:
+    return {limits.stall, "finished no timed request"};
+  case phase::soaking:
+    return {limits.stall, "finished no soak request"};
+  case phase::starting:
+    return {limits.prepare, "did not come up"};
+  case phase::idle:
+  case phase::waiting:
+    return {limits.prepare, "did not answer"};
+  case phase::finishing:
+    return {limits.prepare, "did not hand over its result"};
+  case phase::preparing:
+    break;
+  }
+  return {limits.prepare, "was not ready"};
+}
+
+std::string describe_end(int wait_status) {
+  if (!WIFSIGNALED(wait_status)) return "exited with code " + std::to_string(WEXITSTATUS(wait_status));
+  int const signal = WTERMSIG(wait_status);
+  auto const* name = sigabbrev_np(signal);
+  std::string text = "killed by " + (name != nullptr ? "SIG" + std::string(name) : std::to_string(signal));
+  if (signal == SIGKILL) text += " (by the kernel, for lack of memory?)";
+  return text;
+}
+
+worker_process::worker_process(worker_command const& command) {
+  int ends[2];
+  check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0, "cannot start a worker: no socket");
+  socket_ = ends[0];
+  int const theirs = moved_up(ends[1]);
+  int const memory = moved_up(memfd_create("plateau-progress", MFD_CLOEXEC));
+  check(ftruncate(memory, sizeof(progress)) == 0, "cannot start a worker: no shared memory");
+  void* const mapped = mmap(nullptr, sizeof(progress), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+  check(mapped != MAP_FAILED, "cannot start a worker: no shared memory");
+  progress_ = static_cast<progress*>(mapped);
+  log_name_ = (command.log.parent_path().filename() / command.log.filename()).string();
+  pid_ = spawn(command, theirs, memory);
+  close(theirs);
+  close(memory);
+}
+
+worker_process::~worker_process() {
+  kill_group();
+  if (progress_ != nullptr) munmap(progress_, sizeof(progress));
+  if (socket_ >= 0) close(socket_);
+}
+
+void worker_process::send(protocol::command const& command) {
+  try {
+    protocol::send_frame(socket_, protocol::to_frame(command));
+  } catch (std::system_error const&) {
+    // gone: wait() says how
+  }
+}
+
+std::variant<protocol::event, worker_lost> worker_process::wait(deadlines const& limits,
+                                                                look const& while_waiting) {
+  constexpr int tick_ms = 100;
+  auto seen = footprint_of(*progress_);
+  auto since = clock::now();
+  std::vector<std::uint8_t> chunk(std::size_t{1} << 20);
+  try {
+    while (true) {
+      if (auto body = frames_.next()) return protocol::event_of(*body);
+      pollfd watched{socket_, POLLIN, 0};
+      int const ready = poll(&watched, 1, tick_ms);
+      if (requested_stop() == stop_request::now) throw terminated();
+      if (ready > 0) {
+        auto const n = recv(socket_, chunk.data(), chunk.size(), MSG_DONTWAIT);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) return lost_connection();
+        if (n > 0) frames_.add(chunk.data(), static_cast<std::size_t>(n));
+        if (n > 0) since = clock::now();
+        continue;
+      }
+      // its children may still hold the socket open
+      if (auto const status = ended(std::chrono::milliseconds(0)))
+        return lost(case_status::crashed, describe_end(*status));
+      if (auto const now = footprint_of(*progress_); now != seen) seen = now, since = clock::now();
+      auto const [allowed, did_not] = patience_in(seen.now, limits);
+      if (std::chrono::duration<double>(clock::now() - since).count() > allowed)
+        return lost(case_status::timed_out, std::string(did_not) + " within " + seconds_text(allowed));
+      if (auto reason = while_waiting(*progress_)) {
+        kill_group();
+        return worker_lost{case_status::missing, *reason};
+      }
+    }
+  } catch (format_error const& e) {
+    return lost(case_status::crashed, std::string("sent what is not of the protocol: ") + e.what());
+  }
+}
+
+void worker_process::stop() {
+  send(protocol::stop{});
+  ended(std::chrono::seconds(5));
+  kill_group();
+}
+
+std::optional<int> worker_process::ended(std::chrono::milliseconds patience) {
+  auto const until = clock::now() + patience;
+  while (pid_ > 0) {
+    int status = 0;
+    if (waitpid(pid_, &status, WNOHANG) == pid_) {
+      killpg(pid_, SIGKILL); // what it started and left behind
+      pid_ = -1;
+      return status;
+    }
+    if (clock::now() >= until) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return std::nullopt;
+}
+
+void worker_process::kill_group() {
+  if (pid_ <= 0) return;
+  killpg(pid_, SIGKILL);
+  ended(std::chrono::seconds(10)); // a process stuck in the kernel is left to it
+  pid_ = -1;
+}
+
+worker_lost worker_process::lost(case_status status, std::string reason) {
+  kill_group();
+  auto const now = progress_->now.load(std::memory_order_relaxed);
+  return {status,
+          std::move(reason) + " (phase: " + std::string(name_of(now)) + "); its output: " + log_name_};
+}
+
+worker_lost worker_process::lost_connection() {
+  if (auto const status = ended(std::chrono::seconds(2)))
+    return lost(case_status::crashed, describe_end(*status));
+  return lost(case_status::crashed, "closed its connection without ending");
+}
+
+} // namespace plateau

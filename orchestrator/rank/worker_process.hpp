@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "orchestrator/launch/context.hpp"
+#include "schemas/case_result.hpp"
+#include "schemas/progress.hpp"
+#include "schemas/protocol.hpp"
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <sys/types.h>
+#include <variant>
+
+namespace plateau {
+
+/// How a worker is started.
+struct worker_command {
+  std::filesystem::path program;
+  environment env;           ///< all of it: without what launchers left, with what the job adds
+  std::filesystem::path log; ///< where its output goes, appended
+};
+
+/// The worker can give no more events: how it ended, as the status and the reason of the case that it was on.
+struct worker_lost {
+  case_status status = case_status::crashed;
+  std::string reason;
+};
+
+/// How long a worker may stay in a phase without progress, in seconds; and what it did not do in time, in
+/// words.
+struct patience {
+  double seconds;
+  std::string_view did_not;
+};
+patience patience_in(phase p, deadlines const& limits);
+
+/// "killed by SIGSEGV", "exited with code 3": a status of waitpid() in words.
+std::string describe_end(int wait_status);
+
+/// One worker: a process in a group of its own, which dies with this object. Start it from the main thread:
+/// its life hangs on the thread that started it.
+class worker_process {
+public:
+  /// Starts it. Throws std::system_error.
+  explicit worker_process(worker_command const& command);
+  ~worker_process(); ///< kills the whole group, whatever it is doing
+  worker_process(worker_process const&) = delete;
+  worker_process& operator=(worker_process const&) = delete;
+
+  /// A worker that is gone is noticed by the next wait.
+  void send(protocol::command const& command);
+
+  /// Sleeps until the worker says something, ends, or overstays a deadline; the last two kill its group.
+  /// `while_waiting` is called about ten times a second with what the worker is doing; when it gives a text,
+  /// the worker is given up with status missing and this reason. Throws terminated on SIGTERM.
+  using look = std::function<std::optional<std::string>(progress const&)>;
+  std::variant<protocol::event, worker_lost> wait(deadlines const& limits, look const& while_waiting);
+
+  /// Asks it to stop, and makes sure that it does.
+  void stop();
+
+private:
+  pid_t pid_ = -1;
+  int socket_ = -1;
+  progress* progress_ = nullptr;
+  protocol::frame_buffer frames_;
+  std::string log_name_;
+
+  std::optional<int> ended(std::chrono::milliseconds patience);
+  void kill_group();
+  worker_lost lost(case_status status, std::string reason);
+  worker_lost lost_connection();
+};
+
+} // namespace plateau

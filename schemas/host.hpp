@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace plateau {
+
+/// CPUs that a process may run on.
+struct cpu_set {
+  std::string text; ///< as in "0-3,8"
+  std::int64_t count = 0;
+};
+
+/// Of the calling process; inherited by the processes that it starts.
+cpu_set allowed_cpus();
+
+/// Now, in UTC, as RFC 3339: "2026-03-04T10:15:00Z".
+std::string utc_now();
+
+} // namespace plateau

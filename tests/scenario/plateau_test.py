@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the scenario tests share: running plateau, and looking at what it left."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+BIN = pathlib.Path(os.environ["PLATEAU_BIN"])
+TEST_BIN = pathlib.Path(os.environ["PLATEAU_TEST_BIN"])
+PLATEAU = BIN / "plateau"
+FAKE_WORKER = TEST_BIN / "fake_worker"
+
+SMALL_JOB = {
+    "device": "cpu", "dtype": "float32", "hidden": 16, "batch": 2, "seq_len": 4, "warmup": 2,
+    "requests_per_worker": 20, "concurrency_levels": [1, 2], "modes": ["eager", "arena"],
+    "soak": {"windows": 3, "requests_per_window": 10},
+    "timeouts_s": {"compile": 20, "prepare": 5, "stall": 2, "collective": 10},
+}
+
+
+def environment(script=(), worker=FAKE_WORKER, **more):
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("OMPI_", "PMIX_", "SLURM_"))}
+    env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", PLATEAU_WORKER=str(worker),
+               FAKE_WORKER_SCRIPT=json.dumps(list(script)), **more)
+    return env
+
+
+def write_job(folder, **fields):
+    path = folder / "job.json"
+    path.write_text(json.dumps({**SMALL_JOB, **fields}))
+    return path
+
+
+def plateau(*arguments, cwd, env=None, timeout=60):
+    return subprocess.run([str(PLATEAU), *map(str, arguments)], cwd=cwd, env=env or environment(), text=True,
+                          stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout)
+
+
+def run(folder, *arguments, script=(), timeout=60, **fields):
+    """Runs a small job into folder/run; gives the finished process and the run's folder."""
+    done = plateau("run", write_job(folder, **fields), "-o", folder / "run", *arguments, cwd=folder,
+                   env=environment(script), timeout=timeout)
+    return done, folder / "run"
+
+
+def summary(run_folder):
+    return json.loads((run_folder / "summary.json").read_text())
+
+
+def statuses(run_folder):
+    return {case["case_id"]: case["status"] for case in summary(run_folder)["cases"]}
+
+
+def processes_naming(text):
+    """Living processes whose command line or environment holds the text."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]
+            if state != "Z" and text.encode() in (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes():
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def wait_until(condition, seconds=20):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.05)
+    raise AssertionError(f"not within {seconds} s: {condition}")
+
+
+def kill(pid, sig=signal.SIGKILL):
+    os.kill(pid, sig)

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// A worker without Torch: speaks the protocol, makes up plausible results at once, and goes wrong where its
+// script says. The script is $FAKE_WORKER_SCRIPT, a JSON list of faults:
+//     {"rank": 1, "case": "eager.c2", "at": "timed", "do": "segv"}
+// rank and case may be left out (any). at: hello, prepare, timed, soak, finishing. do: see `misbehave`.
+#include "schemas/host.hpp"
+#include "schemas/progress.hpp"
+#include "schemas/protocol.hpp"
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace plateau;
+
+namespace {
+
+class fake_worker {
+public:
+  fake_worker()
+      : script_(json::parse(std::getenv("FAKE_WORKER_SCRIPT") != nullptr ? std::getenv("FAKE_WORKER_SCRIPT")
+                                                                         : "[]")),
+        progress_(static_cast<progress*>(
+            mmap(nullptr, sizeof(progress), PROT_READ | PROT_WRITE, MAP_SHARED, protocol::progress_fd, 0))) {}
+
+  void serve() {
+    protocol::frame_buffer buffer;
+    while (auto const frame = protocol::receive_frame(protocol::socket_fd, buffer))
+      std::visit([this](auto const& c) { on(c); }, protocol::command_of(*frame));
+  }
+
+private:
+  json script_;
+  progress* progress_;
+  protocol::hello hello_;
+  case_id id_;
+
+  void send(protocol::event const& e) { protocol::send_frame(protocol::socket_fd, protocol::to_frame(e)); }
+  void send_bytes(std::vector<std::uint8_t> const& bytes) {
+    protocol::send_frame(protocol::socket_fd, bytes);
+  }
+
+  // True when a fault ended the case.
+  bool at(phase now, char const* step) {
+    progress_->now = now;
+    for (auto const& fault : script_) {
+      if (fault.value("at", "") != step || fault.value("rank", hello_.rank) != hello_.rank) continue;
+      if (std::string(step) != "hello" && fault.value("case", id_.text()) != id_.text()) continue;
+      return misbehave(fault.at("do"));
+    }
+    return false;
+  }
+
+  bool misbehave(std::string const& what) {
+    if (what == "exit") std::_Exit(3);
+    if (what == "segv") raise(SIGSEGV);
+    if (what == "kill") raise(SIGKILL);
+    if (what == "hang") std::this_thread::sleep_for(std::chrono::hours(1));
+    if (what == "garbage") send_bytes({3, 0, 0, 0, 0xff, 0xfe, 0xfd});
+    if (what == "half_frame") send_bytes({200, 0, 0, 0, 0xa1}), std::_Exit(0);
+    if (what == "huge_frame") send_bytes({0xff, 0xff, 0xff, 0x7f, 0});
+    if (what == "wrong_answer") send(memory_point{}), send(protocol::ready{});
+    if (what == "fail") send(protocol::failure{case_status::failed, "planted failure"});
+    if (what == "oom") send(protocol::failure{case_status::out_of_memory, "planted out of memory"});
+    if (what == "skip") send(protocol::failure{case_status::skipped, "planted skip"});
+    if (what == "grandchild") {
+      if (fork() == 0) std::this_thread::sleep_for(std::chrono::hours(1));
+      raise(SIGSEGV);
+    }
+    if (what == "slow") return std::this_thread::sleep_for(std::chrono::milliseconds(700)), false;
+    return true;
+  }
+
+  void on(protocol::hello const& h) {
+    hello_ = h;
+    if (at(phase::starting, "hello")) return;
+    progress_->now = phase::idle;
+    device_info d;
+    d.kind = h.run.device == "auto" ? "cpu" : h.run.device;
+    d.name = "fake device";
+    d.memory_bytes = std::int64_t{1} << 30;
+    d.cpu_set = allowed_cpus().text;
+    d.cpus = allowed_cpus().count;
+    send(d);
+  }
+
+  void on(protocol::prepare const& p) {
+    id_ = p.id;
+    if (at(phase::preparing, "prepare")) return;
+    progress_->now = phase::waiting;
+    send(protocol::ready{});
+  }
+
+  void on(protocol::start const&) {
+    if (at(phase::timed, "timed")) return;
+    auto result = made_up_result();
+    if (at(phase::soaking, "soak")) return;
+    for (auto const& point : result.measured->soak) send(point);
+    if (at(phase::finishing, "finishing")) return;
+    progress_->now = phase::idle;
+    send(result);
+  }
+
+  [[noreturn]] void on(protocol::stop const&) { std::_Exit(0); }
+
+  // 11 events per request in eager, 5 in compiled, none in the arenas; latencies rise by 1 us from 100 us.
+  case_result made_up_result() const {
+    auto const& run = hello_.run;
+    case_result r;
+    r.run_id = hello_.run_id;
+    r.id = id_;
+    r.rank = hello_.rank;
+    r.status = case_status::passed;
+    r.started = utc_now();
+    r.compile_applied = id_.mode.starts_with("compiled");
+    if (id_.mode.starts_with("arena")) r.arena_kind = "planned";
+    std::int64_t const events = r.arena_kind ? 0 : r.compile_applied ? 5 : 11;
+    auto const total = run.requests_per_worker * id_.concurrency;
+    auto& m = r.measured.emplace();
+    for (std::int64_t t = 0; t < id_.concurrency; ++t) {
+      auto& start = m.start_ns.emplace_back();
+      auto& latency = m.latency_ns.emplace_back();
+      for (std::int64_t i = 0, now = 0; i < run.requests_per_worker; ++i) {
+        start.push_back(now);
+        latency.push_back(100'000 + 1000 * i + 10 * t + hello_.rank);
+        now += latency.back() + 50;
+        m.wall_ns = std::max(m.wall_ns, now);
+      }
+    }
+    m.pre.allocated_bytes = 1 << 20;
+    m.pre.reserved_bytes = 2 << 20;
+    m.pre.segment_alloc_events = 1;
+    m.pre.allocation_events = 7;
+    m.post = m.pre;
+    m.post.allocation_events += events * total;
+    m.post.free_events += events * total;
+    m.post.peak_allocated_bytes = m.pre.allocated_bytes + 4096;
+    memory_point point;
+    point.allocator = m.post;
+    m.soak.push_back(point);
+    for (std::int64_t w = 0; w < run.soak.windows; ++w) {
+      auto const requests = requests_per_soak_window(run) * id_.concurrency;
+      point.requests += requests;
+      point.elapsed_ns += 1'000'000;
+      point.allocator.allocation_events += events * requests;
+      point.allocator.free_events += events * requests;
+      m.soak.push_back(point);
+    }
+    m.harness_ns = 50;
+    return r;
+  }
+};
+
+} // namespace
+
+int main() {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  try {
+    fake_worker().serve();
+  } catch (std::exception const& e) {
+    std::fprintf(stderr, "fake_worker: %s\n", e.what());
+    return 1;
+  }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/analysis/outcome.hpp"
+#include "orchestrator/rank/worker_process.hpp"
+#include "orchestrator/report/run_line.hpp"
+
+#include <csignal>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace plateau {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+TEST(describe_end, names_the_signal_or_the_code) {
+  EXPECT_EQ(describe_end(SIGSEGV), "killed by SIGSEGV");
+  EXPECT_THAT(describe_end(SIGKILL), StartsWith("killed by SIGKILL"));
+  EXPECT_EQ(describe_end(3 << 8), "exited with code 3");
+}
+
+TEST(patience, depends_on_what_the_worker_is_doing) {
+  deadlines const limits{1, 2, 3, 4};
+  EXPECT_EQ(patience_in(phase::compiling, limits).seconds, 1);
+  EXPECT_EQ(patience_in(phase::preparing, limits).seconds, 2);
+  EXPECT_EQ(patience_in(phase::timed, limits).seconds, 3);
+  EXPECT_EQ(patience_in(phase::soaking, limits).seconds, 3);
+  EXPECT_THAT(std::string(patience_in(phase::soaking, limits).did_not), HasSubstr("soak"));
+}
+
+TEST(run_line, comes_back_whole_and_other_output_is_let_pass) {
+  auto const line = to_line({run_line::kind::refusal, "two\nlines"});
+  ASSERT_EQ(std::count(line.begin(), line.end(), '\n'), 1) << "one line on its way";
+  auto const back = run_line_of(std::string_view(line).substr(0, line.size() - 1));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->what, run_line::kind::refusal);
+  EXPECT_EQ(back->text, "two\nlines");
+  EXPECT_FALSE(run_line_of("mpirun noticed that process rank 1 ..."));
+  EXPECT_FALSE(run_line_of(""));
+  EXPECT_FALSE(run_line_of("\x1eQ no such kind"));
+}
+
+case_record record_of(std::vector<std::optional<case_status>> const& statuses) {
+  case_record record{{"eager", 1, 0}, {}};
+  for (auto const& status : statuses) {
+    auto& result = record.by_rank.emplace_back();
+    if (!status) continue;
+    result.emplace();
+    result->status = *status;
+    if (*status != case_status::passed) result->reason = "because";
+  }
+  return record;
+}
+
+exit_code code_of(std::vector<case_record> cases) {
+  run_record record;
+  record.cases = std::move(cases);
+  return exit_code_of(record);
+}
+
+TEST(exit_code, tells_missing_from_not_passed_from_skipped) {
+  using enum case_status;
+  auto const good = record_of({passed, passed}), lost = record_of({passed, crashed}),
+             gone = record_of({passed, std::nullopt}), skip = record_of({skipped, skipped});
+  EXPECT_EQ(code_of({good, skip}), exit_code::good);
+  EXPECT_EQ(code_of({good, lost}), exit_code::not_passed);
+  EXPECT_EQ(code_of({lost, gone}), exit_code::incomplete);
+  EXPECT_EQ(code_of({}), exit_code::good);
+}
+
+TEST(overall_status, is_the_worst_of_the_ranks_and_the_reason_names_them) {
+  using enum case_status;
+  EXPECT_EQ(overall_status(record_of({passed, timed_out, skipped})), timed_out);
+  EXPECT_EQ(overall_status(record_of({passed, std::nullopt})), missing);
+  EXPECT_EQ(overall_reason(record_of({passed, crashed, crashed, crashed, passed, crashed})),
+            "ranks 1-3,5: because");
+  EXPECT_EQ(overall_reason(record_of({crashed, crashed})), "because");
+  EXPECT_EQ(overall_reason(record_of({passed, std::nullopt})), "rank 1: missing");
+  EXPECT_EQ(overall_reason(record_of({passed})), "");
+}
+
+} // namespace
+} // namespace plateau
