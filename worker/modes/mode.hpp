@@ -11,13 +11,14 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace plateau {
 
-/// A request that runs a program for one stream thread, on one input.
+/// A request that runs a program for one stream thread, on one input. The calling thread is in InferenceMode.
 class executor : public request {
 public:
   void wait() final { stream_.wait(); }
@@ -39,22 +40,27 @@ struct mode_input {
   program_entry const& entry;
   std::vector<at::Tensor> const& weights;
   device& dev;
-  std::function<void(bool)> compiling; ///< told true when a package is being compiled or waited for, false after
+  std::function<void(bool)>
+      compiling; ///< told true when a package is being compiled or waited for, false after
 };
 
-/// A mode made ready for one case.
+/// A mode made ready for one case. Outlives its executors.
 class prepared_mode {
 public:
   virtual ~prepared_mode() = default;
   /// Called for each stream thread in turn on the main thread, with the thread's stream entered.
   virtual std::unique_ptr<executor> make_executor(std::int64_t thread, stream& s, at::Tensor input) = 0;
-  /// Called once after all executors are made, before any of them runs on a thread of its own.
+  /// Called once on the main thread after all executors are made, before any of them runs on a thread of its
+  /// own. May leave any of their streams entered.
   virtual void warm(std::span<std::unique_ptr<executor> const>) {}
   virtual std::optional<std::string> arena_kind() const { return std::nullopt; }
-  virtual std::optional<package_info> package() const { return std::nullopt; } ///< present: a package really runs
+  virtual std::optional<package_info> package() const {
+    return std::nullopt;
+  } ///< present: a package really runs
 };
 
-/// A mode cannot run this case here, and nothing else runs in its place: the case is skipped, with these words.
+/// A mode cannot run this case here, and nothing else runs in its place: the case is skipped, with these
+/// words.
 struct unsupported : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -66,6 +72,7 @@ struct mode {
 };
 
 std::span<mode const> modes();
-mode const& mode_named(std::string_view name); ///< throws unsupported for a mode that this build does not have
+mode const&
+mode_named(std::string_view name); ///< throws unsupported for a mode that this build does not have
 
 } // namespace plateau

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/compile/package.hpp"
+#include "worker/modes/table.hpp"
+
+#include <ATen/Version.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/util/Exception.h>
+#include <torch/csrc/inductor/aoti_package/model_package_loader.h>
+#include <torch/version.h>
+
+#include <fstream>
+#include <functional>
+#include <unordered_map>
+#include <utility>
+
+namespace plateau {
+
+namespace {
+
+using loader = torch::inductor::AOTIModelPackageLoader;
+
+class compiled_executor final : public executor {
+public:
+  compiled_executor(loader& l, stream& s, at::Tensor input)
+      : executor(s), loader_(l), inputs_{std::move(input)} {}
+  void submit() override { output_ = std::move(loader_.run(inputs_).front()); }
+  void drop() override { output_.reset(); }
+  at::Tensor output() const override { return output_; }
+
+private:
+  loader& loader_;
+  std::vector<at::Tensor> const inputs_;
+  at::Tensor output_;
+};
+
+// The container of a package with one runner for each stream thread, so that none waits for another.
+std::unique_ptr<loader> load(compiled_package const& found, mode_input const& in) try {
+  return std::make_unique<loader>(found.file.string(), "model", /*run_single_threaded=*/false,
+                                  /*num_runners=*/static_cast<std::size_t>(in.id.concurrency),
+                                  in.dev.torch_device().index());
+} catch (c10::Error const& error) {
+  throw std::runtime_error("the compiled package " + found.file.string() + " cannot be loaded: " +
+                           error.what_without_backtrace() + "; remove it and it is compiled again");
+}
+
+// Lets the package use eager's weights. A load leaks a reference to each tensor that it is given
+// (Torch 2.11), so it is given views that own nothing: only their few bytes are lost.
+void share_weights(loader& l, mode_input const& in) {
+  std::unordered_map<std::string, at::Tensor> constants;
+  for (std::size_t i = 0; i < in.prog.values.size(); ++i)
+    if (auto const& weight = in.weights[i]; weight.defined())
+      constants.emplace(in.prog.values[i].name,
+                        at::from_blob(weight.data_ptr(), weight.sizes(), weight.options()));
+  l.load_constants(constants, /*use_inactive=*/false, /*check_full_update=*/true, /*user_managed=*/true);
+}
+
+class compiled final : public prepared_mode {
+public:
+  compiled(compiled_package found, mode_input const& in)
+      : found_(std::move(found)), loader_(load(found_, in)) {
+    share_weights(*loader_, in);
+  }
+
+  std::unique_ptr<executor> make_executor(std::int64_t, stream& s, at::Tensor input) override {
+    streams_.push_back(&s);
+    return std::make_unique<compiled_executor>(*loader_, s, std::move(input));
+  }
+
+  // The first run after a load must be alone: with others beside it, it was seen to hang. It and the others
+  // of the first round take a fresh runner each, so that one-offs are over before anything is measured.
+  void warm(std::span<std::unique_ptr<executor> const> executors) override {
+    for (int round = 0; round < 2; ++round)
+      for (std::size_t i = 0; i < executors.size(); ++i) {
+        streams_[i]->enter();
+        executors[i]->submit();
+        executors[i]->wait();
+        executors[i]->drop();
+      }
+    ran_ = true;
+  }
+
+  std::optional<package_info> package() const override {
+    return ran_ ? std::optional(found_.info) : std::nullopt;
+  }
+
+private:
+  compiled_package found_;
+  std::unique_ptr<loader> loader_;
+  std::vector<stream*> streams_; // by executor
+  bool ran_ = false;
+};
+
+// The CPU's instruction sets as the kernel lists them: Inductor compiles for exactly these.
+std::string cpu_architecture(device_info const& info) {
+  std::ifstream file("/proc/cpuinfo");
+  std::string flags;
+  while (std::getline(file, flags))
+    if (flags.starts_with("flags") || flags.starts_with("Features")) break;
+  return info.name + "; " + at::get_cpu_capability() + "; " + flags;
+}
+
+std::string architecture(device const& d) {
+  auto const info = d.info();
+  return info.kind == "cpu" ? cpu_architecture(info) : "sm " + info.compute_capability.value_or("unknown");
+}
+
+std::unique_ptr<prepared_mode> prepare(mode_input const& in, std::string gemm_backends) {
+  if (in.entry.python_twin.empty()) throw unsupported(std::string(in.entry.name) + " has no compiled form");
+  package_spec const spec{.program = std::string(in.entry.name),
+                          .twin = std::string(in.entry.python_twin),
+                          .dtype = std::string(plain_dtype(in.run.dtype.value_or("float32"))),
+                          .hidden = in.run.hidden,
+                          .batch = in.run.batch,
+                          .seq_len = in.run.seq_len,
+                          .use_inplace_residual = in.run.use_inplace_residual,
+                          .compile_mode = in.run.compile_mode,
+                          .gemm_backends = std::move(gemm_backends),
+                          .intra_op_threads = in.run.intra_op_threads,
+                          .device = in.dev.info().kind,
+                          .architecture = architecture(in.dev),
+                          .torch = TORCH_VERSION};
+  try {
+    return std::make_unique<compiled>(find_or_compile(spec, in.compiling), in);
+  } catch (compile_error const& error) {
+    throw unsupported(error.what());
+  }
+}
+
+} // namespace
+
+std::unique_ptr<prepared_mode> prepare_compiled(mode_input const& in) {
+  return prepare(in, in.run.inductor_gemm_backends);
+}
+
+std::unique_ptr<prepared_mode> prepare_compiled_aten(mode_input const& in) { return prepare(in, "ATEN"); }
+
+} // namespace plateau

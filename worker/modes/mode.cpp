@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/modes/mode.hpp"
+
+#include "worker/modes/table.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace plateau {
+
+namespace {
+
+std::unique_ptr<prepared_mode> prepare_arena_graph(mode_input const& in) {
+  if (in.dev.torch_device().is_cpu())
+    throw unsupported("arena_graph needs CUDA graphs, and this device is a CPU; arena_planned runs here");
+  throw unsupported("arena_graph is not in this build; arena_planned is");
+}
+
+// arena: graphs where there are graphs, else a plan.
+std::unique_ptr<prepared_mode> prepare_arena(mode_input const& in) {
+  return in.dev.torch_device().is_cpu() ? prepare_arena_planned(in) : prepare_arena_graph(in);
+}
+
+constexpr std::array table{
+    mode{"eager", prepare_eager},
+    mode{"compiled", prepare_compiled},
+    mode{"compiled_aten", prepare_compiled_aten},
+    mode{"arena", prepare_arena},
+    mode{"arena_graph", prepare_arena_graph},
+    mode{"arena_planned", prepare_arena_planned},
+};
+
+} // namespace
+
+std::span<mode const> modes() { return table; }
+
+mode const& mode_named(std::string_view name) {
+  auto const found = std::ranges::find(table, name, &mode::name);
+  if (found == table.end()) throw unsupported("mode " + std::string(name) + " is not in this build");
+  return *found;
+}
+
+} // namespace plateau
