@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/analysis/result_summary.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace plateau {
+
+namespace {
+
+constexpr double ns_per_ms = 1e6, ns_per_second = 1e9;
+constexpr auto percentile_method =
+    "linear interpolation of order statistics (Hyndman-Fan 7) over the raw samples of "
+    "all measured ranks";
+
+// The seed's keys of memory_pre and memory_post.
+constexpr std::array seed_counters{&counters::allocated_bytes, &counters::reserved_bytes,
+                                   &counters::peak_allocated_bytes, &counters::allocation_events,
+                                   &counters::segment_alloc_events};
+
+/// The measured ranks of a case that an entry is about: all of them, or one.
+struct scope {
+  job const& run;
+  case_record const& record;
+  std::vector<case_result const*> ranks; // each with a measurement
+};
+
+counters added(counters a, counters const& b) {
+  for (auto const& field : counter_fields) a.*field.member += b.*field.member;
+  return a;
+}
+
+counters difference(counters a, counters const& b) {
+  for (auto const& field : counter_fields) a.*field.member -= b.*field.member;
+  return a;
+}
+
+counters total(scope const& s, counters measurement::*when) {
+  counters sum;
+  for (auto const* rank : s.ranks) sum = added(sum, (*rank->measured).*when);
+  return sum;
+}
+
+std::optional<std::string> counters_unavailable(scope const& s) {
+  for (auto const* rank : s.ranks)
+    if (rank->measured->counters_unavailable) return rank->measured->counters_unavailable;
+  return std::nullopt;
+}
+
+std::string_view name_of_counter(std::int64_t counters::*member) {
+  return std::ranges::find(counter_fields, member, &counter_field::member)->name;
+}
+
+json seed_memory(counters const& c) {
+  auto out = json::object();
+  for (auto const member : seed_counters) out[std::string(name_of_counter(member))] = c.*member;
+  return out;
+}
+
+json latency_ms(latency_summary const& s) {
+  auto out = json::object();
+  for (auto const name : {"p50", "p95", "p99"}) {
+    auto const at = std::ranges::find(percentiles, name, &percentile::name) - percentiles.begin();
+    out[name] = s.at[static_cast<std::size_t>(at)].value / ns_per_ms;
+  }
+  out["mean"] = s.mean / ns_per_ms;
+  out["min"] = static_cast<double>(s.min) / ns_per_ms;
+  out["max"] = static_cast<double>(s.max) / ns_per_ms;
+  return out;
+}
+
+json bound(std::optional<std::int64_t> const& ns) {
+  return ns ? json(static_cast<double>(*ns) / ns_per_ms) : json(nullptr);
+}
+
+json latency_intervals(latency_summary const& s) {
+  json out{{"confidence", 0.95}, {"assumes", "independent samples"}};
+  for (std::size_t i = 0; i < percentiles.size(); ++i) {
+    auto const& e = s.at[i];
+    out[std::string(percentiles[i].name)] = {{"value_ms", e.value / ns_per_ms},
+                                             {"low_ms", bound(e.low)},
+                                             {"high_ms", bound(e.high)},
+                                             {"samples_needed", e.samples_needed},
+                                             {"enough_samples", e.enough}};
+  }
+  return out;
+}
+
+// Events per request: a whole number in a steady state, and then written as one.
+json per_request(std::int64_t events, std::int64_t requests) {
+  if (events % requests == 0) return events / requests;
+  return static_cast<double>(events) / static_cast<double>(requests);
+}
+
+/// The counted events of a window and the requests that it held.
+struct window {
+  counters delta;
+  std::int64_t requests = 0;
+};
+
+// The last soak window of every rank together; nothing when a rank has none.
+std::optional<window> last_soak_window(scope const& s) {
+  window w;
+  for (auto const* rank : s.ranks) {
+    auto const& soak = rank->measured->soak;
+    if (soak.size() < 2) return std::nullopt;
+    auto const& before = soak[soak.size() - 2];
+    w.delta = added(w.delta, difference(soak.back().allocator, before.allocator));
+    w.requests += soak.back().requests - before.requests;
+  }
+  return w.requests > 0 ? std::optional(w) : std::nullopt;
+}
+
+json churn_of(scope const& s, std::int64_t timed_requests) {
+  auto const last = last_soak_window(s);
+  auto w =
+      last ? *last
+           : window{difference(total(s, &measurement::post), total(s, &measurement::pre)), timed_requests};
+  return {{"allocation_events_per_request", per_request(w.delta.allocation_events, w.requests)},
+          {"free_events_per_request", per_request(w.delta.free_events, w.requests)},
+          {"segment_alloc_events_per_request", per_request(w.delta.segment_alloc_events, w.requests)},
+          {"window", last ? "last soak window" : "timed window"}};
+}
+
+// The first thing that happened in the timed window of a rank although memory was to be stable, or nothing.
+std::string instability(scope const& s) {
+  constexpr std::array watched{std::pair{&counters::allocation_events, "allocations"},
+                               std::pair{&counters::segment_alloc_events, "segments"},
+                               std::pair{&counters::device_mallocs, "device mallocs"},
+                               std::pair{&counters::device_frees, "device frees"}};
+  for (auto const* rank : s.ranks) {
+    auto const delta = difference(rank->measured->post, rank->measured->pre);
+    for (auto const& [member, words] : watched)
+      if (delta.*member != 0)
+        return std::to_string(delta.*member) + " " + words + " in the timed window of rank " +
+               std::to_string(rank->rank);
+  }
+  return "";
+}
+
+void add_memory(json& out, scope const& s) {
+  auto const unavailable = counters_unavailable(s);
+  auto const pre = total(s, &measurement::pre), post = total(s, &measurement::post);
+  auto const delta = difference(post, pre);
+  out["memory_pre"] = unavailable ? json(nullptr) : seed_memory(pre);
+  out["memory_post"] = unavailable ? json(nullptr) : seed_memory(post);
+  out["allocation_event_delta"] = unavailable ? json(nullptr) : json(delta.allocation_events);
+  out["segment_alloc_event_delta"] = unavailable ? json(nullptr) : json(delta.segment_alloc_events);
+  auto const unstable = instability(s);
+  out["memory_stable"] = unavailable ? json(nullptr) : json(unstable.empty());
+  out["memory_stable_reason"] = unavailable ? *unavailable
+                                : unstable.empty()
+                                    ? "no allocation, segment, device malloc or free in the timed window"
+                                    : unstable;
+}
+
+json attribution_of(scope const& s) {
+  std::vector<op_events> ops; // in the order of first appearance
+  std::map<std::string, std::size_t> place;
+  window counted;
+  for (auto const* rank : s.ranks) {
+    if (!rank->measured->tracked) continue;
+    auto const& tracked = *rank->measured->tracked;
+    counted.requests += tracked.requests;
+    counted.delta = added(counted.delta, difference(tracked.post, tracked.pre));
+    for (auto const& op : tracked.ops) {
+      auto const [at, is_new] = place.try_emplace(op.op, ops.size());
+      if (is_new) ops.push_back({op.op});
+      auto& sum = ops[at->second];
+      sum.allocation_events += op.allocation_events;
+      sum.allocated_bytes += op.allocated_bytes;
+      sum.free_events += op.free_events;
+      sum.freed_bytes += op.freed_bytes;
+    }
+  }
+  return {{"requests", counted.requests},
+          {"allocation_events", counted.delta.allocation_events}, // what the ops add up to
+          {"free_events", counted.delta.free_events},
+          {"ops", encode(ops)}};
+}
+
+bool any_tracked(scope const& s) {
+  return std::ranges::any_of(s.ranks, [](auto const* rank) { return rank->measured->tracked.has_value(); });
+}
+
+// The worst over ranks.
+json outputs_of(scope const& s) {
+  json out{{"checked", true}};
+  double l2 = 0, largest = 0, tolerance = 0;
+  auto const worse = [](double a, double b) { return std::isnan(b) || b > a ? b : a; };
+  for (auto const* rank : s.ranks) {
+    if (!rank->outputs || !rank->outputs->checked)
+      return {{"checked", false},
+              {"why_not", rank->outputs ? rank->outputs->why_not.value_or("") : "the worker sent no check"}};
+    l2 = worse(l2, rank->outputs->relative_l2);
+    largest = worse(largest, rank->outputs->relative_max);
+    tolerance = std::max(tolerance, rank->outputs->tolerance);
+  }
+  out["relative_l2"] = number(l2);
+  out["relative_max"] = number(largest);
+  out["tolerance"] = number(tolerance);
+  return out;
+}
+
+json harness_ns(scope const& s) {
+  double worst = 0;
+  for (auto const* rank : s.ranks) worst = std::max(worst, rank->measured->harness_ns);
+  return number(worst);
+}
+
+std::optional<std::string> arena_kind(scope const& s) {
+  for (auto const* rank : s.ranks)
+    if (rank->arena_kind) return rank->arena_kind;
+  return std::nullopt;
+}
+
+// The keys that an entry has for all ranks together and for each one: the seed's first, in its order.
+json common_keys(scope const& s, latency_summary const& latency) {
+  std::int64_t wall_ns = 0;
+  for (auto const* rank : s.ranks) wall_ns = std::max(wall_ns, rank->measured->wall_ns);
+  auto const wall = static_cast<double>(wall_ns) / ns_per_second;
+  auto const rate = static_cast<double>(latency.count) / wall;
+  auto const threads = s.record.id.concurrency * static_cast<std::int64_t>(s.ranks.size());
+  json out{{"mode", s.record.id.mode},
+           {"concurrency", s.record.id.concurrency},
+           {"requests_per_worker", latency.count / threads},
+           {"total_requests", latency.count},
+           {"wall_time_sec", wall},
+           {"throughput_requests_per_sec", number(rate)},
+           {"latency_ms", latency_ms(latency)}};
+  add_memory(out, s);
+  out["compile_applied"] = std::ranges::all_of(s.ranks, &case_result::compile_applied);
+  out["throughput_tokens_per_sec"] = number(rate * static_cast<double>(s.run.batch * s.run.seq_len));
+  out["latency_intervals"] = latency_intervals(latency);
+  out["churn"] = counters_unavailable(s) ? json(nullptr) : churn_of(s, latency.count);
+  if (any_tracked(s)) out["attribution"] = attribution_of(s);
+  if (auto const kind = arena_kind(s)) out["arena_kind"] = *kind;
+  out["output_check"] = outputs_of(s);
+  out["harness_ns"] = harness_ns(s);
+  return out;
+}
+
+// When the rank's gate opened after the first of its host; clocks of different hosts cannot be compared.
+std::int64_t start_skew_ns(run_record const& run, scope const& all, case_result const& result) {
+  auto const host = [&](case_result const& r) -> std::string const& {
+    return run.info.ranks[static_cast<std::size_t>(r.rank)].host_id;
+  };
+  auto first = result.measured->gate_ns;
+  for (auto const* other : all.ranks)
+    if (host(*other) == host(result)) first = std::min(first, other->measured->gate_ns);
+  return result.measured->gate_ns - first;
+}
+
+json rank_entry(run_record const& run, scope const& all, case_result const& result,
+                latency_summary const& latency) {
+  scope const one{run.run, all.record, {&result}};
+  json out{{"rank", result.rank}};
+  out.update(common_keys(one, latency));
+  out["start_skew_ns"] = start_skew_ns(run, all, result);
+  out["outside_pre_bytes"] = result.measured->outside_pre_bytes;
+  out["outside_post_bytes"] = result.measured->outside_post_bytes;
+  if (result.outputs) out["output_check"]["digests"] = result.outputs->digests;
+  if (result.package) out["package"] = encode(*result.package);
+  out["soak"] = soak_columns(result.measured->soak);
+  return out;
+}
+
+} // namespace
+
+json number(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+
+json soak_columns(std::span<memory_point const> points) {
+  constexpr std::array columns{&counters::allocated_bytes, &counters::reserved_bytes,
+                               &counters::allocation_events, &counters::free_events,
+                               &counters::segment_alloc_events};
+  json out{{"requests", json::array()}, {"elapsed_sec", json::array()}};
+  for (auto const& point : points) {
+    out["requests"].push_back(point.requests);
+    out["elapsed_sec"].push_back(static_cast<double>(point.elapsed_ns) / ns_per_second);
+    for (auto const member : columns)
+      out[std::string(name_of_counter(member))].push_back(point.allocator.*member);
+    out["outside_bytes"].push_back(point.outside_bytes);
+    out["host_resident_bytes"].push_back(point.host_resident_bytes);
+  }
+  return out;
+}
+
+json result_summary(run_record const& run, case_record const& record, case_latencies const& latencies) {
+  scope all{run.run, record, {}};
+  for (auto const& result : record.by_rank)
+    if (result && result->measured) all.ranks.push_back(&*result);
+  auto out = common_keys(all, *latencies.pooled);
+  out["case_id"] = record.id.text();
+  out["repeat"] = record.id.repeat;
+  out["percentile_method"] = percentile_method;
+  out["ranks_measured"] = all.ranks.size();
+  out["ranks_total"] = record.by_rank.size();
+  out["ranks"] = json::array();
+  for (auto const* rank : all.ranks)
+    out["ranks"].push_back(
+        rank_entry(run, all, *rank, *latencies.by_rank[static_cast<std::size_t>(rank->rank)]));
+  return out;
+}
+
+} // namespace plateau

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/analysis/summary.hpp"
+
+#include "orchestrator/analysis/result_summary.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace plateau {
+
+namespace {
+
+constexpr std::array gravest_first{case_status::crashed, case_status::out_of_memory, case_status::timed_out,
+                                   case_status::failed,  case_status::missing,       case_status::skipped};
+
+case_status status_on(std::optional<case_result> const& result) {
+  return result ? result->status : case_status::missing;
+}
+
+std::string reason_on(std::optional<case_result> const& result) {
+  return result ? result->reason : "no result";
+}
+
+// "rank 3", "ranks 0, 1, 5"
+std::string rank_list(std::vector<std::size_t> const& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (auto const rank : ranks) text += (rank == ranks.front() ? "" : ", ") + std::to_string(rank);
+  return text;
+}
+
+// What did not pass, each reason once with its ranks; the ranks are left out when all say the same.
+std::string reasons_of(case_record const& record) {
+  std::vector<std::pair<std::string, std::vector<std::size_t>>> reasons;
+  for (std::size_t rank = 0; rank < record.by_rank.size(); ++rank) {
+    if (status_on(record.by_rank[rank]) == case_status::passed) continue;
+    auto const reason = reason_on(record.by_rank[rank]);
+    auto const same =
+        std::ranges::find(reasons, reason, &std::pair<std::string, std::vector<std::size_t>>::first);
+    if (same == reasons.end())
+      reasons.push_back({reason, {rank}});
+    else
+      same->second.push_back(rank);
+  }
+  if (reasons.size() == 1 && reasons[0].second.size() == record.by_rank.size()) return reasons[0].first;
+  std::string text;
+  for (auto const& [reason, ranks] : reasons)
+    text += (text.empty() ? "" : "; ") + rank_list(ranks) + ": " + reason;
+  return text;
+}
+
+json case_on_rank(std::optional<case_result> const& result, std::int64_t rank) {
+  json out{{"rank", rank}, {"status", name_of(status_on(result))}, {"reason", reason_on(result)}};
+  if (!result) return out;
+  out["attempt"] = result->attempt;
+  out["started"] = result->started;
+  out["seconds"] = number(result->seconds);
+  out["warnings"] = result->warnings;
+  if (!result->soak_so_far.empty()) out["soak"] = soak_columns(result->soak_so_far);
+  return out;
+}
+
+json case_entry(case_record const& record) {
+  auto const verdict = verdict_of(record);
+  json out{{"case_id", record.id.text()},
+           {"mode", record.id.mode},
+           {"concurrency", record.id.concurrency},
+           {"repeat", record.id.repeat},
+           {"status", name_of(verdict.status)},
+           {"reason", verdict.reason},
+           {"ranks", json::array()}};
+  for (std::size_t rank = 0; rank < record.by_rank.size(); ++rank)
+    out["ranks"].push_back(case_on_rank(record.by_rank[rank], static_cast<std::int64_t>(rank)));
+  return out;
+}
+
+json missing_of(run_record const& run) {
+  auto out = json::array();
+  for (auto const& record : run.cases) {
+    auto ranks = json::array();
+    for (std::size_t rank = 0; rank < record.by_rank.size(); ++rank)
+      if (status_on(record.by_rank[rank]) == case_status::missing) ranks.push_back(rank);
+    if (!ranks.empty()) out.push_back({{"case_id", record.id.text()}, {"ranks", std::move(ranks)}});
+  }
+  return out;
+}
+
+json run_entry(run_record const& run) {
+  auto out = encode(run.info);
+  for (auto const* elsewhere : {"job", "ranks", "versions", "warnings"}) out.erase(elsewhere);
+  out["warnings"] = run.info.warnings;
+  out["world_size"] = run.info.ranks.size();
+  if (run.outcome) out["outcome"] = encode(*run.outcome);
+  return out;
+}
+
+json environment_of(run_record const& run) {
+  std::set<std::string> hosts;
+  std::map<std::string, std::int64_t> devices;
+  json worker_versions = json::object();
+  for (auto const& rank : run.info.ranks) {
+    hosts.insert(rank.host_id);
+    if (!rank.device) continue;
+    ++devices[rank.device->name];
+    if (worker_versions.empty()) worker_versions = encode(rank.device->versions);
+  }
+  return {{"versions", encode(run.info.versions)}, // of the ranks
+          {"worker_versions", worker_versions},    // of the first worker; each rank's are in ranks[]
+          {"hosts", hosts.size()},
+          {"devices", json(devices)}};
+}
+
+char const* status_of(run_record const& run, json const& results) {
+  auto const passed = [](case_record const& record) {
+    return verdict_of(record).status == case_status::passed;
+  };
+  if (std::ranges::all_of(run.cases, passed)) return "ok";
+  return results.empty() ? "failed" : "partial";
+}
+
+} // namespace
+
+case_verdict verdict_of(case_record const& record) {
+  for (auto const grave : gravest_first)
+    if (std::ranges::find(record.by_rank, grave, status_on) != record.by_rank.end())
+      return {grave, reasons_of(record)};
+  if (record.by_rank.empty()) return {case_status::missing, "no rank"};
+  return {case_status::passed, ""};
+}
+
+json summary_of(run_record const& run, std::span<case_latencies const> latencies) {
+  auto results = json::array(), cases = json::array(), ranks = json::array();
+  for (std::size_t i = 0; i < run.cases.size(); ++i) {
+    cases.push_back(case_entry(run.cases[i]));
+    if (latencies[i].pooled) results.push_back(result_summary(run, run.cases[i], latencies[i]));
+  }
+  for (auto const& rank : run.info.ranks) ranks.push_back(encode(rank));
+  return {
+      {"schema", summary_format.text()}, {"status", status_of(run, results)},  {"meta", run.info.job},
+      {"results", std::move(results)},   {"cases", std::move(cases)},          {"missing", missing_of(run)},
+      {"run", run_entry(run)},           {"environment", environment_of(run)}, {"ranks", std::move(ranks)}};
+}
+
+} // namespace plateau

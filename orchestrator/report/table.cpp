@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/report/table.hpp"
+
+#include "orchestrator/analysis/summary.hpp"
+#include "schemas/job.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace plateau {
+
+namespace {
+
+constexpr std::string_view red = "\033[31m", yellow = "\033[33m", green = "\033[32m", plain_text = "\033[0m";
+constexpr std::size_t gap = 2;
+
+using row = std::vector<std::string>;
+
+std::string formatted(char const* format, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+// A rate, or events per request: a whole number as one, else with a digit or two.
+std::string count_text(json const& number) {
+  if (number.is_null()) return "-";
+  if (number.is_number_integer()) return number.dump();
+  auto const value = number.get<double>();
+  return formatted(value < 10 ? "%.2f" : value < 100 ? "%.1f" : "%.0f", value);
+}
+
+std::string bytes_text(json const& number) {
+  if (number.is_null()) return "-";
+  constexpr std::array units{"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = number.get<double>();
+  std::size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < units.size(); ++unit) value /= 1024;
+  bool const whole = value == static_cast<double>(static_cast<std::int64_t>(value));
+  return formatted(whole || value >= 100 ? "%.0f " : "%.1f ", value) + units[unit];
+}
+
+std::string stable_text(json const& stable) {
+  return stable.is_null() ? "?" : stable.get<bool>() ? "yes" : "no";
+}
+
+// "encoder_block float32, hidden 256, batch 2, seq 32, closed loop, intra-op threads 1"
+std::string header(json const& meta) {
+  auto text = meta.value("workload", std::string("encoder_block"));
+  if (meta.contains("dtype")) text += " " + std::string(plain_dtype(meta["dtype"].get<std::string>()));
+  auto const add = [&](char const* key, char const* words) {
+    if (meta.contains(key)) text += std::string(", ") + words + " " + meta[key].dump();
+  };
+  add("hidden", "hidden");
+  add("batch", "batch");
+  add("seq_len", "seq");
+  text += ", closed loop";
+  add("intra_op_threads", "intra-op threads");
+  return text + "\n";
+}
+
+/// The rows of the measured cases, and what their footnotes have to say.
+struct body {
+  std::vector<row> rows;                     // the title first
+  std::map<std::string, std::int64_t> marks; // percentile: samples that it needs, where there were too few
+};
+
+std::string percentile_text(json const& result, std::string const& name, body& b) {
+  auto text = formatted("%.3f", result["latency_ms"][name].get<double>());
+  auto const& interval = result["latency_intervals"][name];
+  if (interval["enough_samples"].get<bool>()) return text + " ";
+  b.marks[name] = interval["samples_needed"].get<std::int64_t>();
+  return text + "~";
+}
+
+row measured_row(json const& result, body& b) {
+  auto const churn = [&](char const* key) {
+    return result["churn"].is_null() ? std::string("-") : count_text(result["churn"][key]);
+  };
+  auto const& after = result["memory_post"];
+  return {result["case_id"].get<std::string>(),
+          percentile_text(result, "p50", b),
+          percentile_text(result, "p99", b),
+          count_text(result["throughput_requests_per_sec"]),
+          churn("allocation_events_per_request"),
+          churn("segment_alloc_events_per_request"),
+          after.is_null() ? "-" : bytes_text(after["reserved_bytes"]),
+          result["ranks_measured"].dump() + "/" + result["ranks_total"].dump(),
+          stable_text(result["memory_stable"])};
+}
+
+json const* find_result(json const& summary, std::string const& id) {
+  auto const same = [&](json const& result) { return result["case_id"] == id; };
+  auto const found = std::ranges::find_if(summary["results"], same);
+  return found == summary["results"].end() ? nullptr : &*found;
+}
+
+std::string painted(std::string text, std::string_view colour, table_style style) {
+  return style.colour ? std::string(colour) + text + std::string(plain_text) : text;
+}
+
+std::string_view colour_of(std::string const& status) {
+  return status == "skipped" || status == "missing" ? yellow : red;
+}
+
+std::string status_text(json const& entry, table_style style) {
+  auto const status = entry["status"].get<std::string>();
+  auto const reason = entry["reason"].get<std::string>();
+  return painted(status, colour_of(status), style) + (reason.empty() ? "" : "  " + reason);
+}
+
+// Text columns to the left, numbers to the right; the last column is not padded.
+std::string line(row const& cells, std::vector<std::size_t> const& widths) {
+  std::string text;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    auto const padding = std::string(widths[i] - cells[i].size(), ' ');
+    if (i > 0) text += std::string(gap, ' ');
+    text += i == 0 ? cells[i] + padding : padding + cells[i];
+  }
+  return text;
+}
+
+std::vector<std::size_t> widths_of(std::vector<row> const& rows) {
+  std::vector<std::size_t> widths(rows[0].size(), 0);
+  for (auto const& cells : rows)
+    for (std::size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], cells[i].size());
+  return widths;
+}
+
+std::string case_lines(json const& summary, body& b, table_style style) {
+  b.rows = {{"case", "p50 ms ", "p99 ms ", "req/s", "alloc/req", "seg/req", "reserved", "ranks", "stable"}};
+  std::vector<std::pair<json const*, row>>
+      lines; // of the whole grid; a case without a result has its name alone
+  for (auto const& entry : summary["cases"]) {
+    auto const id = entry["case_id"].get<std::string>();
+    auto const* result = find_result(summary, id);
+    b.rows.push_back(result != nullptr ? measured_row(*result, b) : row{id});
+    lines.push_back({&entry, b.rows.back()});
+  }
+  auto const widths = widths_of(b.rows);
+  auto text = line(b.rows[0], widths) + "\n";
+  for (auto const& [entry, cells] : lines) {
+    text += line(cells, widths);
+    if ((*entry)["status"] != "passed") text += "  " + status_text(*entry, style);
+    text += "\n";
+  }
+  return text;
+}
+
+std::string footnotes(body const& b) {
+  std::string text;
+  for (auto const& [name, needed] : b.marks)
+    text += "~ fewer samples than this " + name + " needs (" + std::to_string(needed) + ")\n";
+  return text;
+}
+
+std::string joined(std::vector<std::string> const& parts) {
+  std::string text;
+  for (auto const& part : parts) text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
+// "memory stable in 2 of 6 measured cases (arena.c2, arena.c4); churn 11 events per request in eager"
+std::string memory_line(json const& summary, table_style style) {
+  auto const& results = summary["results"];
+  if (results.empty()) return "nothing was measured\n";
+  std::vector<std::string> stable, churn;
+  std::map<std::string, std::vector<std::string>> churn_of_mode; // each figure once
+  for (auto const& result : results) {
+    if (result["memory_stable"] == true) stable.push_back(result["case_id"].get<std::string>());
+    if (result["churn"].is_null()) continue;
+    auto const events = count_text(result["churn"]["allocation_events_per_request"]);
+    auto& figures = churn_of_mode[result["mode"].get<std::string>()];
+    if (events != "0" && std::ranges::find(figures, events) == figures.end()) figures.push_back(events);
+  }
+  for (auto const& [mode, figures] : churn_of_mode)
+    if (!figures.empty()) churn.push_back(joined(figures) + " events per request in " + mode);
+  auto text = painted("memory stable", stable.size() == results.size() ? green : plain_text, style) + " in " +
+              std::to_string(stable.size()) + " of " + std::to_string(results.size()) +
+              (results.size() == 1 ? " measured case" : " measured cases");
+  if (!stable.empty()) text += " (" + joined(stable) + ")";
+  if (!churn.empty()) text += "; churn " + joined(churn);
+  return text + "\n";
+}
+
+} // namespace
+
+std::string table(json const& summary, table_style style) {
+  check_format(summary, summary_format);
+  body b;
+  auto text = header(summary["meta"]) + case_lines(summary, b, style);
+  return text + footnotes(b) + memory_line(summary, style);
+}
+
+} // namespace plateau

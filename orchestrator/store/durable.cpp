@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/store/durable.hpp"
+
+#include "schemas/error.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <random>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace plateau {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void failed(char const* what, fs::path const& path, int error) {
+  throw std::system_error(error, std::generic_category(), std::string(what) + " " + path.string());
+}
+
+class descriptor {
+public:
+  explicit descriptor(int fd) : fd_(fd) {}
+  descriptor(descriptor const&) = delete;
+  descriptor& operator=(descriptor const&) = delete;
+  ~descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+  int close() { return ::close(std::exchange(fd_, -1)); }
+
+private:
+  int fd_;
+};
+
+// The folder that a file lies in, as a path that can be opened.
+fs::path folder_of(fs::path const& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+fs::path temporary_name(fs::path const& path) {
+  thread_local std::mt19937_64 random{std::random_device{}()};
+  return folder_of(path) / ("." + path.filename().string() + "." + std::to_string(random()) + ".partial");
+}
+
+void write_all(int fd, std::span<std::uint8_t const> bytes, fs::path const& path) {
+  while (!bytes.empty()) {
+    auto const written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) failed("cannot write", path, errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+}
+
+void sync_path(fs::path const& path, int flags) {
+  descriptor const opened(::open(path.c_str(), flags | O_CLOEXEC));
+  if (opened.get() < 0) failed("cannot open", path, errno);
+  if (::fsync(opened.get()) != 0) failed("cannot make durable", path, errno);
+}
+
+void write_and_sync(fs::path const& temporary, std::initializer_list<std::span<std::uint8_t const>> parts,
+                    fs::path const& path) {
+  descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (file.get() < 0) failed("cannot write", path, errno);
+  for (auto const part : parts) write_all(file.get(), part, path);
+  if (::fsync(file.get()) != 0) failed("cannot make durable", path, errno);
+  if (file.close() != 0) failed("cannot write", path, errno);
+}
+
+void rename_durably(fs::path const& temporary, fs::path const& path) {
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) failed("cannot write", path, errno);
+  sync_path(folder_of(path), O_RDONLY | O_DIRECTORY);
+}
+
+} // namespace
+
+void write_durably(fs::path const& path, std::initializer_list<std::span<std::uint8_t const>> parts) {
+  auto const temporary = temporary_name(path);
+  try {
+    write_and_sync(temporary, parts, path);
+    rename_durably(temporary, path);
+  } catch (...) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+}
+
+void write_durably(fs::path const& path, std::span<std::uint8_t const> bytes) {
+  write_durably(path, {bytes});
+}
+
+void write_durably(fs::path const& path, std::string_view text) {
+  write_durably(path, std::span(reinterpret_cast<std::uint8_t const*>(text.data()), text.size()));
+}
+
+void publish(fs::path const& temporary, fs::path const& path) {
+  sync_path(temporary, O_RDONLY);
+  rename_durably(temporary, path);
+}
+
+std::vector<std::uint8_t> read_file(fs::path const& path) {
+  auto const unreadable = [&](int error) {
+    throw input_error(path.string() + ": cannot be read: " + std::generic_category().message(error));
+  };
+  descriptor const file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status {};
+  if (file.get() < 0 || ::fstat(file.get(), &status) != 0) unreadable(errno);
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(status.st_size));
+  std::size_t filled = 0;
+  while (filled < bytes.size()) {
+    auto const got = ::read(file.get(), bytes.data() + filled, bytes.size() - filled);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) unreadable(errno);
+    if (got == 0) break;
+    filled += static_cast<std::size_t>(got);
+  }
+  bytes.resize(filled);
+  return bytes;
+}
+
+} // namespace plateau

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/store/hdf5.hpp"
+
+#include <cstdio>
+#include <type_traits>
+
+#include <hdf5.h>
+#include <hdf5_hl.h>
+
+namespace plateau::h5 {
+
+static_assert(std::is_same_v<hid_t, std::int64_t> && sizeof(hsize_t) == sizeof(std::uint64_t));
+
+namespace {
+
+// The innermost entry of HDF5's error stack knows the cause.
+herr_t take_first(unsigned, H5E_error2_t const* entry, void* text) {
+  auto& out = *static_cast<std::string*>(text);
+  if (out.empty() && entry->desc != nullptr) out = entry->desc;
+  return 0;
+}
+
+template <class Result>
+Result checked(Result result, std::string const& what) {
+  if (result >= 0) return result;
+  std::string cause;
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_first, &cause);
+  throw error(what + ": HDF5: " + (cause.empty() ? "unknown error" : cause));
+}
+
+node owned(hid_t id, node::closer close, std::string const& what) { return {checked(id, what), close}; }
+
+node property_list(hid_t of) { return owned(H5Pcreate(of), H5Pclose, "cannot make a property list"); }
+
+node text_type() {
+  auto type = owned(H5Tcopy(H5T_C_S1), H5Tclose, "cannot make a type");
+  checked(H5Tset_size(type.id(), H5T_VARIABLE), "cannot make a type");
+  checked(H5Tset_cset(type.id(), H5T_CSET_UTF8), "cannot make a type");
+  return type;
+}
+
+node dataspace(std::vector<std::uint64_t> const& size, std::uint64_t const* most) {
+  std::vector<hsize_t> const now(size.begin(), size.end());
+  std::vector<hsize_t> limit = now;
+  if (most != nullptr) limit[0] = *most;
+  return owned(H5Screate_simple(static_cast<int>(now.size()), now.data(), limit.data()), H5Sclose,
+               "cannot make a dataspace");
+}
+
+node scalar() { return owned(H5Screate(H5S_SCALAR), H5Sclose, "cannot make a dataspace"); }
+
+// Readers list variables and attributes in the order in which they were made.
+void track_order(node const& creation) {
+  checked(H5Pset_link_creation_order(creation.id(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED),
+          "cannot track the order of links");
+}
+
+void set_attribute(node const& of, char const* name, hid_t type, void const* value) {
+  auto const space = scalar();
+  auto const what = std::string("cannot write the attribute ") + name;
+  auto attribute =
+      owned(H5Acreate2(of.id(), name, type, space.id(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose, what);
+  checked(H5Awrite(attribute.id(), type, value), what);
+}
+
+node create_dataset(node const& group, std::string const& name, hid_t type, node const& space,
+                    hid_t creation) {
+  return owned(H5Dcreate2(group.id(), name.c_str(), type, space.id(), H5P_DEFAULT, creation, H5P_DEFAULT),
+               H5Dclose, "cannot make the dataset " + name);
+}
+
+node create_checksummed(node const& group, std::string const& name, shape const& s, meaning const& m,
+                        hid_t type, void const* fill) {
+  auto const creation = property_list(H5P_DATASET_CREATE);
+  std::vector<hsize_t> const chunk(s.chunk.begin(), s.chunk.end());
+  checked(H5Pset_chunk(creation.id(), static_cast<int>(chunk.size()), chunk.data()),
+          "cannot set the chunks of " + name);
+  checked(H5Pset_fletcher32(creation.id()), "cannot set the checksum of " + name);
+  if (fill != nullptr)
+    checked(H5Pset_fill_value(creation.id(), type, fill), "cannot set the fill value of " + name);
+  auto dataset = create_dataset(group, name, type, dataspace(s.size, &s.most_rows), creation.id());
+  set_attribute(dataset, "long_name", m.long_name);
+  set_attribute(dataset, "units", m.units);
+  if (fill != nullptr) set_attribute(dataset, "_FillValue", type, fill);
+  return dataset;
+}
+
+void write_block(node const& dataset, std::vector<std::uint64_t> const& start,
+                 std::vector<std::uint64_t> const& count, hid_t type, void const* values) {
+  auto const file_space = owned(H5Dget_space(dataset.id()), H5Sclose, "cannot write a dataset");
+  std::vector<hsize_t> const from(start.begin(), start.end()), extent(count.begin(), count.end());
+  checked(H5Sselect_hyperslab(file_space.id(), H5S_SELECT_SET, from.data(), nullptr, extent.data(), nullptr),
+          "cannot write a dataset");
+  auto const memory_space = dataspace(count, nullptr);
+  checked(H5Dwrite(dataset.id(), type, memory_space.id(), file_space.id(), H5P_DEFAULT, values),
+          "cannot write a dataset");
+}
+
+} // namespace
+
+node& node::operator=(node&& other) noexcept {
+  std::swap(id_, other.id_);
+  std::swap(close_, other.close_);
+  return *this;
+}
+
+node::~node() {
+  if (id_ >= 0) close_(id_);
+}
+
+void node::close() {
+  if (id_ >= 0) checked(close_(std::exchange(id_, -1)), "cannot close");
+}
+
+node create_file(std::filesystem::path const& path) {
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); // errors are thrown, not printed
+  auto const creation = property_list(H5P_FILE_CREATE), access = property_list(H5P_FILE_ACCESS);
+  track_order(creation);
+#if H5_VERSION_GE(1, 10, 7)
+  checked(H5Pset_file_locking(access.id(), 1, 1),
+          "cannot set the file locking"); // 1: go on where there are no locks
+#endif
+  return owned(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.id(), access.id()), H5Fclose,
+               "cannot make " + path.string());
+}
+
+node create_group(node const& parent, std::string const& name) {
+  auto const creation = property_list(H5P_GROUP_CREATE);
+  track_order(creation);
+  return owned(H5Gcreate2(parent.id(), name.c_str(), H5P_DEFAULT, creation.id(), H5P_DEFAULT), H5Gclose,
+               "cannot make the group " + name);
+}
+
+void set_attribute(node const& of, char const* name, std::string_view text) {
+  auto const type = text_type();
+  std::string const copy(text);
+  char const* const pointer = copy.c_str();
+  set_attribute(of, name, type.id(), &pointer);
+}
+
+void set_attribute(node const& of, char const* name, std::int64_t value) {
+  set_attribute(of, name, H5T_NATIVE_INT64, &value);
+}
+
+shape fixed(std::vector<std::uint64_t> size) {
+  auto const rows = size[0];
+  return {size, rows, size};
+}
+
+node create_numbers(node const& group, std::string const& name, shape const& s, meaning const& m,
+                    std::int64_t fill) {
+  return create_checksummed(group, name, s, m, H5T_NATIVE_INT64, &fill);
+}
+
+node create_numbers(node const& group, std::string const& name, shape const& s, meaning const& m,
+                    double fill) {
+  return create_checksummed(group, name, s, m, H5T_NATIVE_DOUBLE, &fill);
+}
+
+node create_coordinate(node const& group, std::string const& name, shape const& s, meaning const& m) {
+  auto coordinate = create_checksummed(group, name, s, m, H5T_NATIVE_INT64, nullptr);
+  make_scale(coordinate, name);
+  return coordinate;
+}
+
+void set_rows(node const& dataset, std::vector<std::uint64_t> const& size) {
+  std::vector<hsize_t> const extent(size.begin(), size.end());
+  checked(H5Dset_extent(dataset.id(), extent.data()), "cannot extend a dataset");
+}
+
+void write(node const& dataset, std::vector<std::uint64_t> const& start,
+           std::vector<std::uint64_t> const& count, std::span<std::int64_t const> values) {
+  write_block(dataset, start, count, H5T_NATIVE_INT64, values.data());
+}
+
+void write(node const& dataset, std::vector<std::uint64_t> const& start,
+           std::vector<std::uint64_t> const& count, std::span<double const> values) {
+  write_block(dataset, start, count, H5T_NATIVE_DOUBLE, values.data());
+}
+
+node write_texts(node const& group, std::string const& name, std::span<std::string const> texts,
+                 std::string_view long_name) {
+  auto const type = text_type();
+  auto dataset = create_dataset(group, name, type.id(), dataspace({texts.size()}, nullptr), H5P_DEFAULT);
+  std::vector<char const*> pointers;
+  for (auto const& text : texts) pointers.push_back(text.c_str());
+  checked(H5Dwrite(dataset.id(), type.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, pointers.data()),
+          "cannot write " + name);
+  set_attribute(dataset, "long_name", long_name);
+  return dataset;
+}
+
+node write_text(node const& group, std::string const& name, std::string_view text,
+                std::string_view long_name) {
+  auto const type = text_type();
+  auto dataset = create_dataset(group, name, type.id(), scalar(), H5P_DEFAULT);
+  std::string const copy(text);
+  char const* const pointer = copy.c_str();
+  checked(H5Dwrite(dataset.id(), type.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, &pointer), "cannot write " + name);
+  set_attribute(dataset, "long_name", long_name);
+  return dataset;
+}
+
+node create_dimension(node const& group, std::string const& name, std::uint64_t size) {
+  // Without values: the type is netCDF's choice, and late allocation leaves no byte of it in the file.
+  auto dataset = create_dataset(group, name, H5T_IEEE_F32BE, dataspace({size}, nullptr), H5P_DEFAULT);
+  char mark[128]; // readers take this sentence, full stop included, for "has no coordinate"
+  std::snprintf(mark, sizeof mark, "This is a netCDF dimension but not a netCDF variable.%10d",
+                static_cast<int>(size));
+  make_scale(dataset, mark);
+  return dataset;
+}
+
+void make_scale(node const& coordinate, std::string const& name) {
+  checked(H5DSset_scale(coordinate.id(), name.c_str()), "cannot make a scale of " + name);
+}
+
+void attach_scales(node const& dataset, std::span<node const* const> scales) {
+  for (unsigned axis = 0; axis < scales.size(); ++axis)
+    checked(H5DSattach_scale(dataset.id(), scales[axis]->id(), axis), "cannot attach a scale");
+}
+
+} // namespace plateau::h5
