@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/server.hpp"
+
+#include "schemas/protocol.hpp"
+#include "worker/case_runner.hpp"
+
+#include <ATen/Parallel.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/util/Exception.h>
+
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <variant>
+
+namespace plateau {
+
+namespace {
+
+std::string first_line(std::string const& text) { return text.substr(0, text.find('\n')); }
+
+protocol::failure failure_of(std::exception_ptr e) {
+  try {
+    std::rethrow_exception(e);
+  } catch (unsupported const& x) {
+    return {case_status::skipped, x.what()};
+  } catch (c10::OutOfMemoryError const& x) {
+    return {case_status::out_of_memory, first_line(x.what_without_backtrace())};
+  } catch (std::bad_alloc const&) {
+    return {case_status::out_of_memory, "the machine has no memory left for the worker's own data"};
+  } catch (c10::Error const& x) {
+    return {case_status::failed, first_line(x.what_without_backtrace())};
+  } catch (std::exception const& x) {
+    return {case_status::failed, first_line(x.what())};
+  } catch (...) {
+    return {case_status::failed, "an exception of unknown type"};
+  }
+}
+
+// A conversation with one rank.
+class session {
+public:
+  session(int socket, progress& shared) : socket_(socket), shared_(shared) {}
+
+  void send(protocol::event const& e) { protocol::send_frame(socket_, protocol::to_frame(e)); }
+
+  void run() {
+    while (auto const frame = protocol::receive_frame(socket_, received_)) {
+      auto const command = protocol::command_of(*frame);
+      if (std::holds_alternative<protocol::stop>(command)) return;
+      std::visit([this](auto const& c) { answer(c); }, command);
+      shared_.now.store(case_ ? phase::waiting : phase::idle, std::memory_order_relaxed);
+    }
+  }
+
+private:
+  void answer(protocol::hello const& h) {
+    if (context_) throw format_error("a second hello");
+    // first of all: neither reaches the threads of an operator that has run
+    at::set_num_threads(static_cast<int>(h.run.intra_op_threads));
+    at::set_num_interop_threads(1);
+    opened_ = open_device(h.run.device);
+    auto const info = opened_.dev->info();
+    main_stream_ = opened_.dev->make_stream();
+    context_.emplace(worker_context{resolved_for(h.run, info.kind), h.run_id, h.rank, *opened_.dev,
+                                    *main_stream_, shared_, opened_.warnings});
+    send(info);
+  }
+
+  void answer(protocol::prepare const& p) {
+    if (!context_) throw format_error("prepare before hello");
+    case_.reset();
+    for_the_case([&] {
+      case_.emplace(*context_, p.id);
+      send(protocol::ready{});
+    });
+  }
+
+  void answer(protocol::start const&) {
+    if (!case_) throw format_error("start without a case that is ready");
+    for_the_case([&] { send(case_->run([this](memory_point const& point) { send(point); })); });
+    case_.reset();
+  }
+
+  void answer(protocol::stop const&) {}
+
+  // What goes wrong in a case ends that case only.
+  template <class Steps>
+  void for_the_case(Steps const& steps) {
+    try {
+      steps();
+    } catch (...) {
+      auto const failure = failure_of(std::current_exception());
+      case_.reset();
+      send(failure);
+    }
+  }
+
+  int socket_;
+  progress& shared_;
+  protocol::frame_buffer received_;
+  opened_device opened_;
+  std::unique_ptr<stream> main_stream_;
+  std::optional<worker_context> context_;
+  std::optional<prepared_case> case_;
+};
+
+} // namespace
+
+int serve(int socket, progress& shared) {
+  c10::InferenceMode const inference;
+  session with_rank(socket, shared);
+  try {
+    with_rank.run();
+    return 0;
+  } catch (...) {
+    auto const failure = failure_of(std::current_exception());
+    std::fprintf(stderr, "plateau-worker: %s\n", failure.reason.c_str());
+    try {
+      with_rank.send(failure);
+    } catch (std::exception const&) { // the rank is gone: nobody is left to tell
+    }
+    return 1;
+  }
+}
+
+} // namespace plateau
