@@ -23,7 +23,8 @@ if(TorchWheel_FOUND AND NOT TARGET TorchWheel::torch)
   # as the wheel was built; LayerNormKernel's dispatch stub does not link without them
   target_compile_definitions(TorchWheel::torch INTERFACE HAVE_AVX2_CPU_DEFINITION HAVE_AVX512_CPU_DEFINITION)
   target_link_options(TorchWheel::torch INTERFACE -Wl,--no-as-needed) # libtorch_cuda registers itself on load
-  set(torch_libraries)
+  # libtorch.so exports a std::filesystem of its own, whose remove_all() crashes: the real one has to be found first
+  set(torch_libraries stdc++)
   foreach(library torch/lib/libtorch.so torch/lib/libtorch_cpu.so torch/lib/libtorch_cuda.so torch/lib/libc10.so
       torch/lib/libc10_cuda.so nvidia/cu13/lib/libcudart.so.13 nvidia/nccl/lib/libnccl.so.2)
     list(APPEND torch_libraries ${TORCH_SITE}/${library})

@@ -44,8 +44,7 @@ private:
 
   std::byte* first_ = nullptr;
   std::size_t size_ = 0;
-  memory_block** blocks_ =
-      nullptr; ///< one word for each block_alignment bytes, resident only where it is used
+  memory_block** blocks_ = nullptr; ///< one word for each block_alignment bytes, resident only where it is used
   std::size_t capacity_;
   bool populate_;
 

@@ -97,8 +97,8 @@ void leave_op(at::RecordFunction const&, at::ObserverContext*) { own_table->leav
 } // namespace
 
 void op_tracker::table::enter(std::string_view name) {
-  auto const known = std::find_if(current->children.begin(), current->children.end(),
-                                  [&](op_node* n) { return n->name == name; });
+  auto const known =
+      std::find_if(current->children.begin(), current->children.end(), [&](op_node* n) { return n->name == name; });
   if (known != current->children.end()) {
     current = *known;
     return;
@@ -143,9 +143,8 @@ op_tracker::op_tracker() : table_(std::make_unique<table>()) {
     trackers().alive.push_back(table_.get());
   }
   own_table = table_.get();
-  handle_ = at::addThreadLocalCallback(at::RecordFunctionCallback(&enter_op, &leave_op)
-                                           .scopes({at::RecordScope::FUNCTION})
-                                           .needsInputs(false));
+  handle_ = at::addThreadLocalCallback(
+      at::RecordFunctionCallback(&enter_op, &leave_op).scopes({at::RecordScope::FUNCTION}).needsInputs(false));
 }
 
 op_tracker::~op_tracker() {

@@ -42,9 +42,7 @@ public:
     return {p, p, &free_measured_or_plain, c10::Device(c10::kCPU)};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &free_measured_or_plain; }
-  void copy_data(void* to, void const* from, std::size_t bytes) const override {
-    default_copy_data(to, from, bytes);
-  }
+  void copy_data(void* to, void const* from, std::size_t bytes) const override { default_copy_data(to, from, bytes); }
 };
 
 // Never deleted: static tensors are freed after main() has returned.
