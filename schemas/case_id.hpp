@@ -9,7 +9,7 @@ namespace plateau {
 
 /// One point of a job's grid. Files, HDF5 groups, resume and compare go by its text.
 struct case_id {
-  std::string mode;
+  std::string mode; ///< small letters, digits and underscores: the id is also a file's name
   std::int64_t concurrency = 1;
   std::int64_t repeat = 0; ///< from 1 when the job has repeats, else 0
 

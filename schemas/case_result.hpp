@@ -31,8 +31,8 @@ constexpr auto names(case_status) {
 
 /// Memory at a quiet point: device idle, no request in flight.
 struct memory_point {
-  std::int64_t requests = 0;    ///< completed by all stream threads since the soak began
-  std::int64_t elapsed_ns = 0;  ///< since the soak began
+  std::int64_t requests = 0;   ///< completed by all stream threads since the soak began
+  std::int64_t elapsed_ns = 0; ///< since the soak began
   counters allocator;
   std::int64_t outside_bytes = 0;       ///< in use on the device, but not by the allocator
   std::int64_t host_resident_bytes = 0; ///< the worker's resident set
@@ -50,7 +50,8 @@ struct memory_point {
 /// What one operator allocated and freed over the tracked window.
 struct op_events {
   std::string op; ///< path of operator names, outermost first: "aten::linear/aten::addmm"; "" is none
-  std::int64_t allocation_events = 0, allocated_bytes = 0; ///< bytes after rounding, as the allocator counts them
+  std::int64_t allocation_events = 0,
+               allocated_bytes = 0; ///< bytes after rounding, as the allocator counts them
   std::int64_t free_events = 0, freed_bytes = 0;
 
   template <class Visit>
@@ -78,8 +79,8 @@ struct attribution {
   }
 };
 
-/// The mode's output against the program in float64 on the CPU; the worst over stream threads, before and after the
-/// timed window.
+/// The mode's output against the program in float64 on the CPU; the worst over stream threads, before and
+/// after the timed window.
 struct output_check {
   bool checked = false;
   std::optional<std::string> why_not;
@@ -99,7 +100,7 @@ struct output_check {
 
 /// The compiled package that ran.
 struct package_info {
-  std::string key;           ///< its name in the cache
+  std::string key; ///< its name in the cache
   bool from_cache = false;
   double compile_seconds = 0; ///< 0 when it came from the cache
 
@@ -113,7 +114,8 @@ struct package_info {
 
 /// What was measured of a case, as the worker saw it. Raw: nothing here is a summary.
 struct measurement {
-  /// [stream thread][request]; nanoseconds of CLOCK_MONOTONIC: start since the gate opened, submission to result ready.
+  /// [stream thread][request]; nanoseconds of CLOCK_MONOTONIC: start since the gate opened, submission to
+  /// result ready.
   std::vector<std::vector<std::int64_t>> start_ns, latency_ns;
   std::int64_t gate_ns = 0; ///< CLOCK_MONOTONIC when the gate opened: comparable only on one host
   std::int64_t wall_ns = 0; ///< gate to the last thread's last result
@@ -149,16 +151,16 @@ struct case_result {
   std::int64_t rank = 0;
   std::int64_t attempt = 1; ///< of the run: 2 after the first resume
   case_status status = case_status::missing;
-  std::string reason;           ///< in words; empty when passed
-  std::string started;          ///< UTC, RFC 3339
-  double seconds = 0;           ///< prepare to result
+  std::string reason;  ///< in words; empty when passed
+  std::string started; ///< UTC, RFC 3339
+  double seconds = 0;  ///< prepare to result
   std::vector<std::string> warnings;
   std::optional<device_info> device;
   std::optional<std::string> arena_kind; ///< "planned" or "graph", for the arena modes
   bool compile_applied = false;          ///< true only if a compiled package ran
   std::optional<package_info> package;
   std::optional<output_check> outputs;
-  std::optional<measurement> measured; ///< present when passed
+  std::optional<measurement> measured;   ///< present when passed
   std::vector<memory_point> soak_so_far; ///< when the case did not pass: the curve until then
 
   template <class Visit>
@@ -183,8 +185,8 @@ struct case_result {
   }
 };
 
-/// Throws format_error when the document is not a case result, is of a newer major version, or contradicts itself
-/// (a passed case without a measurement, series of different shapes, a negative latency).
+/// Throws format_error when the document is not a case result, is of a newer major version, or contradicts
+/// itself (a passed case without a measurement, series of different shapes, a negative latency).
 case_result read_case_result(json const& document);
 
 } // namespace plateau

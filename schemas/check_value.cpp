@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schemas/check_value.hpp"
 
+#include "schemas/codec.hpp"
+
 #include <algorithm>
 #include <cctype>
+#include <compare>
+#include <cstdint>
 #include <numeric>
 
 namespace plateau {
@@ -16,8 +20,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     auto diagonal = row[0];
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      auto const same = std::tolower(static_cast<unsigned char>(a[i - 1])) ==
-                        std::tolower(static_cast<unsigned char>(b[j - 1]));
+      auto const same =
+          std::tolower(static_cast<unsigned char>(a[i - 1])) == std::tolower(static_cast<unsigned char>(b[j - 1]));
       auto const next = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (same ? 0 : 1)});
       diagonal = row[j];
       row[j] = next;
@@ -48,18 +52,6 @@ std::string joined(std::vector<std::string> const& parts) {
   return out;
 }
 
-// What the schema allows, in words.
-std::string needed(json const& schema) {
-  if (schema.contains("enum")) return "one of " + joined(choices(schema));
-  auto const type = schema.value("type", std::string());
-  if (type == "integer") return "an integer" + range(schema);
-  if (type == "number") return "a number" + range(schema);
-  if (type == "boolean") return "true or false";
-  if (type == "array") return "a list of " + (schema.contains("items") ? needed(schema["items"]) : "values");
-  if (type == "object") return "an object";
-  return schema.value("minLength", 0) > 0 ? "a text that is not empty" : "a text";
-}
-
 bool has_type(json const& value, std::string const& type) {
   if (type == "integer") return value.is_number_integer();
   if (type == "number") return value.is_number();
@@ -69,11 +61,17 @@ bool has_type(json const& value, std::string const& type) {
   return value.is_string();
 }
 
+// Exact for integers: as doubles, the first value above the largest 64-bit integer would be equal to it.
+std::partial_ordering compared(json const& value, json const& limit) {
+  if (value.is_number_float() || limit.is_number_float()) return value.get<double>() <=> limit.get<double>();
+  if (value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX) return std::partial_ordering::greater;
+  return value.get<std::int64_t>() <=> limit.get<std::int64_t>();
+}
+
 bool in_range(json const& value, json const& schema) {
-  auto const x = value.get<double>();
-  return !(schema.contains("minimum") && x < schema["minimum"].get<double>()) &&
-         !(schema.contains("exclusiveMinimum") && x <= schema["exclusiveMinimum"].get<double>()) &&
-         !(schema.contains("maximum") && x > schema["maximum"].get<double>());
+  return !(schema.contains("minimum") && compared(value, schema["minimum"]) < 0) &&
+         !(schema.contains("exclusiveMinimum") && compared(value, schema["exclusiveMinimum"]) <= 0) &&
+         !(schema.contains("maximum") && compared(value, schema["maximum"]) > 0);
 }
 
 void check_array(json const& value, json const& schema, std::string const& where, std::vector<problem>& problems) {
@@ -95,7 +93,7 @@ void check_object(json const& value, json const& schema, std::string const& wher
   std::vector<std::string> known;
   for (auto const& [key, unused] : properties.items()) known.push_back(key);
   for (auto const& [key, item] : value.items()) {
-    auto const at = where + "/" + key;
+    auto const at = pointer(where, key);
     if (properties.contains(key)) {
       check_value(item, properties[key], at, problems);
     } else if (schema.contains("additionalProperties") && schema["additionalProperties"].is_object()) {
@@ -107,6 +105,25 @@ void check_object(json const& value, json const& schema, std::string const& wher
 }
 
 } // namespace
+
+std::string needed(json const& schema) {
+  if (schema.contains("enum")) return "one of " + joined(choices(schema));
+  auto const type = schema.value("type", std::string());
+  if (type == "integer") return "an integer" + range(schema);
+  if (type == "number") return "a number" + range(schema);
+  if (type == "boolean") return "true or false";
+  if (type == "array") return "a list, each " + needed(schema["items"]);
+  if (type == "object" && schema["additionalProperties"].is_object())
+    return "an object, each value " + needed(schema["additionalProperties"]);
+  if (type == "object") return "an object";
+  return schema.value("minLength", 0) > 0 ? "a text (UTF-8) that is not empty" : "a text (UTF-8)";
+}
+
+std::string pointer(std::string const& where, std::string const& key) {
+  std::string token;
+  for (char const c : shown(key)) token += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+  return where + "/" + token.substr(1, token.size() - (token.ends_with('"') ? 2 : 1)); // without shown's quotes
+}
 
 std::string shown(json const& value) {
   auto text = value.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -129,12 +146,13 @@ void check_value(json const& value, json const& schema, std::string const& where
     auto const allowed = choices(schema);
     if (std::ranges::find(allowed, value.get<std::string>()) != allowed.end()) return;
     auto const hint = did_you_mean(value.get<std::string>(), allowed);
-    problems.push_back(
-        {where, shown(value) + (hint.empty() ? "; needs one of " + joined(allowed) : hint + " (" + joined(allowed) + ")")});
+    problems.push_back({where, shown(value) + (hint.empty() ? "; needs one of " + joined(allowed)
+                                                            : hint + " (" + joined(allowed) + ")")});
   } else if (value.is_number()) {
     if (!in_range(value, schema)) problems.push_back({where, shown(value) + "; needs " + needed(schema)});
   } else if (value.is_string()) {
-    if (value.get_ref<std::string const&>().size() < schema.value("minLength", std::size_t{0}))
+    auto const& text = value.get_ref<std::string const&>();
+    if (text.size() < schema.value("minLength", std::size_t{0}) || !is_utf8(text))
       problems.push_back({where, shown(value) + "; needs " + needed(schema)});
   } else if (value.is_array()) {
     check_array(value, schema, where, problems);

@@ -48,6 +48,9 @@ void check_structure(std::uint8_t const* bytes, std::size_t size) {
       open[depth] = items;
     };
     switch (major) {
+    case 1:
+      if (argument > INT64_MAX) malformed(start, "an integer below 64 bits");
+      break;
     case 2:
     case 3:
       if (argument > size - at) malformed(start, "claims more bytes than there are");
@@ -82,6 +85,12 @@ std::vector<std::int64_t> decode_typed_array(json const& from, std::string const
   return values;
 }
 
+std::string as_utf8(std::string const& text) {
+  return json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace)).get<std::string>();
+}
+
+bool is_utf8(std::string const& text) { return as_utf8(text) == text; }
+
 std::vector<std::uint8_t> to_cbor(json const& document) { return json::to_cbor(document); }
 
 json from_cbor(std::uint8_t const* bytes, std::size_t size) {
@@ -114,7 +123,7 @@ void check_format(json const& document, format_version const& expected) {
   int major = 0;
   auto const digits = text.data() + (slash == std::string::npos ? text.size() : slash + 1);
   auto const [end, error] = std::from_chars(digits, text.data() + text.size(), major);
-  if (text.substr(0, slash) != expected.name || error != std::errc() || *end != '.')
+  if (text.substr(0, slash) != expected.name || error != std::errc() || major < 1 || *end != '.')
     throw format_error("is \"" + text + "\"; needs " + expected.text());
   if (major > expected.major)
     throw format_error("is " + text + ", from a newer plateau; this one reads up to " + expected.text() +

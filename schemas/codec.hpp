@@ -16,9 +16,9 @@
 ///
 ///     template <class Visit> void describe(case_result& x, Visit&& visit) { visit("rank", x.rank); ... }
 ///
-/// encode() and decode() both read that description. A vector of int64 is an RFC 8746 typed array (binary with a tag),
-/// so that a million samples cost eight bytes each. A key that is absent is an error, unless its member is optional;
-/// keys that are not described are ignored, so that a newer minor version can be read.
+/// encode() and decode() both read that description. A vector of int64 is an RFC 8746 typed array (binary
+/// with a tag), so that a million samples cost eight bytes each. A key that is absent is an error, unless its
+/// member is optional; keys that are not described are ignored, so that a newer minor version can be read.
 namespace plateau {
 
 /// RFC 8746, table 1: signed 64-bit integers, little endian.
@@ -33,10 +33,16 @@ std::vector<std::int64_t> decode_typed_array(json const& from, std::string const
 /// A document as CBOR (RFC 8949).
 std::vector<std::uint8_t> to_cbor(json const& document);
 
-/// Reads one CBOR document that fills `bytes` exactly. Throws format_error when it is malformed, nested more than 64
-/// deep, or claims more than it holds: nothing is allocated on the word of a damaged length.
+/// Reads one CBOR document that fills `bytes` exactly. Throws format_error when it is malformed, nested more
+/// than 64 deep, or claims more than it holds: nothing is allocated on the word of a damaged length.
 json from_cbor(std::uint8_t const* bytes, std::size_t size);
 json from_cbor(std::vector<std::uint8_t> const& bytes);
+
+/// Whether every byte of `text` belongs to well-formed UTF-8: JSON cannot hold other text.
+bool is_utf8(std::string const& text);
+
+/// `text` with everything that is not UTF-8 replaced by U+FFFD, such as half a letter where a log was cut.
+std::string as_utf8(std::string const& text);
 
 /// An enumeration names its values in a function `names(E)`: a table of {value, name}.
 template <class Enum>
@@ -107,11 +113,13 @@ json encode(T const& x) {
     return out;
   } else if constexpr (std::is_same_v<T, std::map<std::string, std::string>>) {
     json out = json::object();
-    for (auto const& [key, value] : x) out[key] = value;
+    for (auto const& [key, value] : x) out[as_utf8(key)] = as_utf8(value);
     return out;
   } else if constexpr (std::is_enum_v<T>) {
     return json(std::string(name_of(x)));
-  } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string> || std::is_same_v<T, json>) {
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return json(as_utf8(x));
+  } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, json>) {
     return json(x);
   } else {
     writer w;
@@ -129,7 +137,10 @@ void decode(json const& from, T& x, std::string const& where) {
   } else if constexpr (is_vector<T>) {
     if (!from.is_array()) wrong_type(where, "an array", from);
     x.clear();
-    for (auto const& item : from) codec::decode(item, x.emplace_back(), where + "/" + std::to_string(x.size() - 1));
+    for (auto const& item : from) {
+      auto const at = where + "/" + std::to_string(x.size());
+      codec::decode(item, x.emplace_back(), at);
+    }
   } else if constexpr (std::is_same_v<T, std::map<std::string, std::string>>) {
     if (!from.is_object()) wrong_type(where, "an object", from);
     x.clear();
@@ -137,7 +148,7 @@ void decode(json const& from, T& x, std::string const& where) {
   } else if constexpr (std::is_same_v<T, json>) {
     x = from;
   } else if constexpr (std::is_same_v<T, std::string>) {
-    if (!from.is_string()) wrong_type(where, "a text", from);
+    if (!from.is_string() || !is_utf8(from.get_ref<std::string const&>())) wrong_type(where, "a text in UTF-8", from);
     x = from.get<std::string>();
   } else if constexpr (std::is_enum_v<T>) {
     auto const value = from.is_string() ? value_of<T>(from.get<std::string>()) : std::nullopt;
@@ -185,7 +196,8 @@ struct format_version {
   std::string text() const;
 };
 
-/// Throws format_error unless `document` says that it is `expected`, of the same major version or an older one.
+/// Throws format_error unless `document` says that it is `expected`, of the same major version or an older
+/// one.
 void check_format(json const& document, format_version const& expected);
 
 } // namespace plateau

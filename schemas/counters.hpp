@@ -31,11 +31,11 @@ struct counters {
   friend void describe(counters& x, Visit&& visit);
 };
 
-/// One counter: its name in every format, its unit ("bytes" or "1"), and what it counts. The order of this table is
-/// the order of the `counter` dimension in run.h5.
+/// One counter: its name in every format, its unit ("bytes" or "1"), and what it counts. The order of this
+/// table is the order of the `counter` dimension in run.h5.
 struct counter_field {
   std::string_view name, unit;
-  std::int64_t counters::* member;
+  std::int64_t counters::*member;
   std::string_view meaning;
 };
 

@@ -10,17 +10,17 @@ namespace plateau {
 
 /// What a worker says of the device that it owns.
 struct device_info {
-  std::string kind;                                ///< "cpu" or "cuda"
-  std::string name;                                ///< as its maker calls it
-  std::optional<std::int64_t> index;               ///< CUDA: among the visible devices
-  std::optional<std::string> uuid;                 ///< CUDA
-  std::optional<std::string> pci_bus_id;           ///< CUDA
-  std::optional<std::string> compute_capability;   ///< CUDA, "9.0"
-  std::int64_t memory_bytes = 0;                   ///< CPU: the machine's
-  std::int64_t visible_devices = 0;                ///< CUDA devices that the worker could have taken
-  std::string cpu_set;                             ///< CPUs the worker may run on, as in "0-3,8"
-  std::int64_t cpus = 0;                           ///< how many those are
-  std::map<std::string, std::string> versions;     ///< of torch, CUDA, the driver, ...
+  std::string kind;                              ///< "cpu" or "cuda"
+  std::string name;                              ///< as its maker calls it
+  std::optional<std::int64_t> index;             ///< CUDA: among the visible devices
+  std::optional<std::string> uuid;               ///< CUDA
+  std::optional<std::string> pci_bus_id;         ///< CUDA
+  std::optional<std::string> compute_capability; ///< CUDA, "9.0"
+  std::int64_t memory_bytes = 0;                 ///< CPU: the machine's
+  std::int64_t visible_devices = 0;              ///< CUDA devices that the worker could have taken
+  std::string cpu_set;                           ///< CPUs the worker may run on, as in "0-3,8"
+  std::int64_t cpus = 0;                         ///< how many those are
+  std::map<std::string, std::string> versions;   ///< of torch, CUDA, the driver, ...
 
   template <class Visit>
   friend void describe(device_info& x, Visit&& visit) {

@@ -6,7 +6,8 @@
 
 namespace plateau {
 
-/// Something that a user can cause and mend: bad usage, a bad file. Its text is the sentence that the user reads.
+/// Something that a user can cause and mend: bad usage, a bad file. Its text is the sentence that the user
+/// reads.
 struct input_error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

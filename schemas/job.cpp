@@ -2,6 +2,7 @@
 #include "schemas/job.hpp"
 
 #include "schemas/check_value.hpp"
+#include "schemas/codec.hpp"
 
 #include <algorithm>
 #include <array>
@@ -15,6 +16,7 @@ namespace {
 constexpr std::int64_t largest_dimension = 1 << 20;
 constexpr std::int64_t most_timed_requests = std::int64_t{1} << 25; // of a case: 512 MiB of samples on each rank
 constexpr std::int64_t largest_tensor = std::int64_t{1} << 30;
+constexpr std::size_t most_problems_listed = 50;
 constexpr std::size_t deepest_nesting = 64;
 
 json integer(std::int64_t least, std::int64_t most) {
@@ -82,8 +84,8 @@ std::vector<job_field> make_fields() {
   f.push_back(plain<&job::device>("device", choice({"auto", "cuda", "cpu"}),
                                   "where it runs; auto: on the GPUs if any is visible, else on the CPU"));
   f.push_back({"dtype", "number format; by default float16 on CUDA, float32 on the CPU",
-               choice({"float32", "float16", "bfloat16", "torch.float32", "torch.float16", "torch.bfloat16"}), get_dtype,
-               set_dtype});
+               choice({"float32", "float16", "bfloat16", "torch.float32", "torch.float16", "torch.bfloat16"}),
+               get_dtype, set_dtype});
   f.push_back(plain<&job::hidden>("hidden", integer(1, 65536), "features of the model"));
   f.push_back(plain<&job::batch>("batch", integer(1, largest_dimension), "sequences in a request"));
   f.push_back(plain<&job::seq_len>("seq_len", integer(1, largest_dimension), "tokens in a sequence"));
@@ -97,8 +99,8 @@ std::vector<job_field> make_fields() {
       "how the model is executed; a case for each mode"));
   f.push_back(plain<&job::compile_mode>("compile_mode", choice({"default", "max-autotune"}),
                                         "passed to the compiler of the compiled modes"));
-  f.push_back(plain<&job::inductor_gemm_backends>("inductor_gemm_backends", text(),
-                                                  "passed to the compiler, as in ATEN,TRITON; compiled_aten: always ATEN"));
+  f.push_back(plain<&job::inductor_gemm_backends>(
+      "inductor_gemm_backends", text(), "passed to the compiler, as in ATEN,TRITON; compiled_aten: always ATEN"));
   f.push_back(plain<&job::allow_tf32>("allow_tf32", boolean(), "CUDA: float32 matrix products in TF32"));
   f.push_back(plain<&job::use_inplace_residual>("use_inplace_residual", boolean(), "do the residual add in place"));
   f.push_back(plain<&job::random_seed>("random_seed", integer(0, INT64_MAX), "of weights and inputs"));
@@ -110,23 +112,28 @@ std::vector<job_field> make_fields() {
                                           "persistent: warm-up on the timed threads; fresh: on the main thread, the "
                                           "timed threads are new"));
   f.push_back(plain<&job::sync>("sync", choice({"spin", "yield", "blocking"}), "CUDA: how a thread waits for the GPU"));
-  f.push_back({"soak", "memory phase after the timed one: windows, and requests per stream thread in each; by default "
-                       "a quarter of requests_per_worker, at least 10",
+  f.push_back({"soak",
+               "memory phase after the timed one: windows, and requests per stream thread in each; by default "
+               "a quarter of requests_per_worker, at least 10",
                {{"type", "object"},
-                {"properties",
-                 {{"windows", integer(0, 100'000)}, {"requests_per_window", integer(1, 100'000'000)}}},
+                {"properties", {{"windows", integer(0, 100'000)}, {"requests_per_window", integer(1, 100'000'000)}}},
                 {"additionalProperties", false}},
-               get_soak, set_soak});
-  f.push_back({"env", "environment variables of the worker, such as PYTORCH_ALLOC_CONF",
+               get_soak,
+               set_soak});
+  f.push_back({"env",
+               "environment variables of the worker, such as PYTORCH_ALLOC_CONF",
                {{"type", "object"}, {"properties", json::object()}, {"additionalProperties", {{"type", "string"}}}},
-               get_env, set_env});
-  f.push_back({"timeouts_s", "deadlines in seconds: to compile a package, to prepare a case, for a request that does not "
-                             "return, for ranks that wait for each other",
+               get_env,
+               set_env});
+  f.push_back({"timeouts_s",
+               "deadlines in seconds: to compile a package, to prepare a case, for a request that does not "
+               "return, for ranks that wait for each other",
                {{"type", "object"},
                 {"properties",
                  {{"compile", seconds()}, {"prepare", seconds()}, {"stall", seconds()}, {"collective", seconds()}}},
                 {"additionalProperties", false}},
-               get_timeouts, set_timeouts});
+               get_timeouts,
+               set_timeouts});
   return f;
 }
 
@@ -136,71 +143,104 @@ std::string flag_of(std::string_view field) {
   return flag;
 }
 
-// Parses text and refuses what the JSON library lets pass: a key given twice, and nesting that no job needs.
-json parse_text(std::string_view input, std::string const& source) {
-  std::vector<std::set<std::string>> keys;
-  std::vector<problem> twice;
+// JSON text as it is meant to be, or the problems of it: also a key given twice, which the JSON library lets
+// pass, and nesting that no job needs.
+json parse_text(std::string_view input, std::vector<problem>& problems) {
+  struct level {
+    std::set<std::string> keys;
+    std::string at;
+  };
+  std::vector<level> open;
   auto const watch = [&](int depth, json::parse_event_t event, json& parsed) {
-    if (static_cast<std::size_t>(depth) > deepest_nesting)
-      throw job_error(source, {{"", "nested more than 64 deep; a job is an object of plain fields"}});
-    if (event == json::parse_event_t::object_start) keys.emplace_back();
-    if (event == json::parse_event_t::object_end) keys.pop_back();
-    if (event == json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second)
-      twice.push_back({"/" + parsed.get<std::string>(), "given twice; each field may be given once"});
+    if (static_cast<std::size_t>(depth) > deepest_nesting) throw format_error("nested more than 64 deep");
+    if (event == json::parse_event_t::object_start) open.push_back({{}, open.empty() ? "" : open.back().at});
+    if (event == json::parse_event_t::object_end) open.pop_back();
+    if (event == json::parse_event_t::key) {
+      auto const key = parsed.get<std::string>();
+      auto const& parent = open.size() > 1 ? open[open.size() - 2].at : std::string();
+      open.back().at = pointer(parent, key);
+      if (!open.back().keys.insert(key).second)
+        problems.push_back({open.back().at, "given twice; each field may be given once"});
+    }
     return true;
   };
   try {
-    auto document = json::parse(input, watch);
-    if (!twice.empty()) throw job_error(source, twice);
-    return document;
+    return json::parse(input, watch);
+  } catch (format_error const& e) {
+    problems.push_back({"", e.what() + std::string("; a job is an object of plain fields")});
   } catch (json::exception const& e) {
     std::string what = e.what(); // "[json.exception.parse_error.101] parse error at line 2, column 3: ..."
     if (auto const end = what.find("] "); end != std::string::npos) what.erase(0, end + 2);
     auto printable = std::string();
     for (unsigned char const c : what) printable += c >= 32 && c < 127 ? static_cast<char>(c) : '?';
-    throw job_error(source, {{"", "not JSON (RFC 8259): " + printable}});
+    problems.push_back({"", "not JSON (RFC 8259): " + printable});
   }
+  return nullptr;
 }
 
-// What the user typed for a flag, as the JSON value its field needs; text that does not fit is left for check_value.
-json parse_override(job_field const& field, std::string const& typed) {
-  auto const scalar = [](json const& schema, std::string const& value) -> json {
-    if (schema["type"] == "string") return value;
-    auto parsed = json::parse(value, nullptr, false);
-    return parsed.is_discarded() ? json(value) : parsed;
-  };
-  auto const type = field.schema["type"].get<std::string>();
-  if (type != "array" && type != "object") return scalar(field.schema, typed);
-  if (!typed.empty() && (typed[0] == '[' || typed[0] == '{')) return scalar({{"type", type}}, typed);
-  auto out = type == "array" ? json::array() : json::object();
+// One value as typed; text that does not fit is left for check_value to refuse.
+json parse_typed(json const& schema, std::string const& typed) {
+  if (schema["type"] == "string") return typed;
+  std::vector<problem> problems;
+  auto parsed = parse_text(typed, problems);
+  return problems.empty() ? parsed : json(typed);
+}
+
+// "4,8"
+json parse_list(json const& item, std::string const& typed) {
+  auto out = json::array();
   for (std::size_t at = 0; at <= typed.size();) {
     auto const end = std::min(typed.find(',', at), typed.size());
-    auto const part = typed.substr(at, end - at);
-    auto const equals = part.find('=');
-    if (type == "array") {
-      out.push_back(scalar(field.schema["items"], part));
-    } else if (equals == std::string::npos) {
-      return typed;
-    } else {
-      auto const key = part.substr(0, equals);
-      auto const& properties = field.schema["properties"];
-      out[key] = scalar(properties.contains(key) ? properties[key] : json{{"type", "string"}}, part.substr(equals + 1));
-    }
+    out.push_back(parse_typed(item, typed.substr(at, end - at)));
     at = end + 1;
   }
   return out;
 }
 
+// "a=1,b=2", into what `into` holds already. A part without "=" belongs to the value before it, since values
+// such as PYTORCH_ALLOC_CONF's have commas of their own.
+json parse_pairs(json const& schema, std::string const& typed, json into) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (std::size_t at = 0; at <= typed.size();) {
+    auto const end = std::min(typed.find(',', at), typed.size());
+    auto const part = typed.substr(at, end - at);
+    if (auto const equals = part.find('='); equals != std::string::npos) {
+      pairs.emplace_back(part.substr(0, equals), part.substr(equals + 1));
+    } else if (!pairs.empty()) {
+      pairs.back().second += ',' + part;
+    } else {
+      return typed;
+    }
+    at = end + 1;
+  }
+  if (!into.is_object()) into = json::object();
+  auto const& properties = schema["properties"];
+  for (auto const& [key, value] : pairs)
+    into[key] = parse_typed(properties.contains(key) ? properties[key] : json{{"type", "string"}}, value);
+  return into;
+}
+
+// What the user typed for a flag, as the JSON value its field needs. `before` is the field's value so far.
+json parse_override(job_field const& field, std::string const& typed, json const& before) {
+  if (!is_utf8(typed) || field.schema["type"] == "string") return typed;
+  if (!typed.empty() && (typed[0] == '[' || typed[0] == '{')) return parse_typed(field.schema, typed);
+  if (field.schema["type"] == "array") return parse_list(field.schema["items"], typed);
+  if (field.schema["type"] == "object") return parse_pairs(field.schema, typed, before);
+  return parse_typed(field.schema, typed);
+}
+
 std::string list_problems(std::string const& source, std::vector<problem> const& problems) {
   std::size_t width = 0;
-  for (auto const& p : problems) width = std::max(width, p.where.size());
+  auto const listed = std::span(problems).first(std::min(problems.size(), most_problems_listed));
+  for (auto const& p : listed) width = std::max(width, p.where.size());
   auto text = source + ": " + std::to_string(problems.size()) + (problems.size() == 1 ? " problem" : " problems") +
               "; nothing was started";
-  for (auto const& p : problems) {
+  for (auto const& p : listed) {
     text += "\n  " + p.where;
     if (!p.where.empty()) text += std::string(width - p.where.size() + 2, ' ');
     text += p.what;
   }
+  if (listed.size() < problems.size()) text += "\n  and " + std::to_string(problems.size() - listed.size()) + " more";
   return text + "\nfields: plateau validate --fields";
 }
 
@@ -213,10 +253,12 @@ void check_together(job const& j, std::vector<problem>& problems) {
                             " stream threads; a case may time 2^25 requests (for longer runs: soak, repeats)"});
   if (j.batch * j.seq_len > largest_tensor / (4 * j.hidden))
     problems.push_back({"/batch", "batch x seq_len x 4 x hidden is over 2^30 elements; needs fewer"});
+  if (j.batch > largest_tensor / j.batch)
+    problems.push_back({"/batch", "the result, batch x batch, is over 2^30 elements; needs fewer"});
   for (auto const& [name, value] : j.env)
     if (name.empty() || name.find('=') != std::string::npos || name.find('\0') != std::string::npos ||
         value.find('\0') != std::string::npos)
-      problems.push_back({"/env/" + name, "not an environment variable's name and value"});
+      problems.push_back({pointer("/env", name), "not an environment variable's name and value"});
 }
 
 } // namespace
@@ -230,10 +272,11 @@ job_error::job_error(std::string const& source, std::vector<problem> found)
     : input_error(list_problems(source, found)), problems(std::move(found)) {}
 
 job parse_job(std::string_view input, std::string const& source, std::span<job_override const> overrides) {
-  auto document = parse_text(input, source);
+  std::vector<problem> problems;
+  auto document = parse_text(input, problems);
+  if (!problems.empty()) throw job_error(source, problems);
   if (document.is_object() && document.contains("meta") && document.contains("results"))
     document = json(document["meta"]); // a summary: its meta is the job
-  std::vector<problem> problems;
   if (!document.is_object()) {
     problems.push_back({"", shown(document) + "; a job is a JSON object, as in {\"hidden\": 256}"});
     throw job_error(source, problems);
@@ -246,16 +289,24 @@ job parse_job(std::string_view input, std::string const& source, std::span<job_o
   if (j.name.empty()) j.name = "job";
   for (auto const& [key, value] : document.items())
     if (std::ranges::find(known, key) == known.end())
-      problems.push_back({"/" + key, "unknown field" + did_you_mean(key, known)});
+      problems.push_back({pointer("", key), "unknown field" + did_you_mean(key, known)});
+  for (auto const& [name, unused] : overrides)
+    if (std::ranges::find(known, name) == known.end())
+      problems.push_back({flag_of(name), "unknown field" + did_you_mean(name, known)});
   for (auto const& field : job_fields()) {
     auto const key = std::string(field.name);
-    auto const override_of = [&](job_override const& o) { return o.field == field.name; };
-    auto const given = std::ranges::find_if(overrides, override_of);
-    bool const by_flag = given != overrides.end();
-    if (!by_flag && !document.contains(key)) continue;
-    auto const value = by_flag ? parse_override(field, given->text) : document[key];
+    auto where = "/" + key;
+    auto value = document.contains(key) ? document[key] : json();
+    bool given = document.contains(key);
+    for (auto const& typed : overrides) {
+      if (typed.field != field.name) continue;
+      value = parse_override(field, typed.text, value);
+      where = flag_of(field.name);
+      given = true;
+    }
+    if (!given) continue;
     auto const before = problems.size();
-    check_value(value, field.schema, by_flag ? flag_of(field.name) : "/" + key, problems);
+    check_value(value, field.schema, where, problems);
     if (problems.size() == before) field.set(j, value);
   }
   if (problems.empty()) check_together(j, problems);

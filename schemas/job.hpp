@@ -54,13 +54,14 @@ struct job {
   deadlines timeouts_s;
 };
 
-/// One field of the job. This table alone drives JSON in and out, command-line flags, help, docs and the JSON Schema.
+/// One field of the job. This table alone drives JSON in and out, command-line flags, help, docs and the JSON
+/// Schema.
 struct job_field {
   std::string_view name; ///< its JSON key; its flag is --name with dashes for underscores
   std::string_view help;
-  json schema;                     ///< a JSON Schema fragment; what check_value understands of it
-  json (*get)(job const&);         ///< null: absent
-  void (*set)(job&, json const&);  ///< called only with a value that satisfies the schema
+  json schema;                    ///< a JSON Schema fragment; what check_value understands of it
+  json (*get)(job const&);        ///< null: absent
+  void (*set)(job&, json const&); ///< called only with a value that satisfies the schema
 };
 
 std::span<job_field const> job_fields();
@@ -76,14 +77,15 @@ struct job_error : input_error {
   std::vector<problem> problems;
 };
 
-/// A value given on the command line for one field, as typed.
+/// A value given on the command line for one field, as typed: a plain value, a list "4,8", pairs
+/// "windows=4,...", or JSON. Pairs change those keys alone; of plain values and lists the last one counts.
 struct job_override {
   std::string field, text;
 };
 
-/// Reads a job from JSON text. A plateau summary or the seed's result file is accepted: its `meta` is the job.
-/// `source` names the text in messages; its stem is the job's name when the job has none.
-/// Throws job_error with all problems of text and overrides together.
+/// Reads a job from JSON text. A plateau summary or the seed's result file is accepted: its `meta` is the
+/// job. `source` names the text in messages; its stem is the job's name when the job has none. Throws
+/// job_error with all problems of text and overrides together.
 job parse_job(std::string_view text, std::string const& source, std::span<job_override const> overrides = {});
 
 /// Every field, defaults included, in the table's order. parse_job reads it back to the same job.

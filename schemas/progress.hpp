@@ -30,8 +30,8 @@ constexpr auto names(phase) {
                     std::pair{phase::finishing, "finishing"}};
 }
 
-/// Shared memory between a rank and its worker: the worker stores, the rank looks, nobody waits. A mapping of zeros is
-/// a valid one. The rank creates it as a memory file; the worker inherits its descriptor.
+/// Shared memory between a rank and its worker: the worker stores, the rank looks, nobody waits. A mapping of
+/// zeros is a valid one. The rank creates it as a memory file; the worker inherits its descriptor.
 struct progress {
   static constexpr std::size_t max_threads = 1024;
   struct alignas(64) slot {

@@ -44,6 +44,20 @@ struct hello_document {
   }
 };
 
+hello hello_of(json const& document) {
+  auto const spoken = document.is_object() ? document.value("version", json()) : json();
+  if (spoken != json(version))
+    throw format_error("the rank speaks protocol " + spoken.dump(-1, ' ', false, json::error_handler_t::replace) +
+                       ", this worker " + std::to_string(version) + "; use plateau and plateau-worker of one build");
+  auto const d = decode<hello_document>(document);
+  try {
+    auto run = parse_job(d.run.dump(-1, ' ', false, json::error_handler_t::replace), "job");
+    return {d.version, d.run_id, d.rank, d.local_rank, d.local_size, std::move(run)};
+  } catch (job_error const& e) {
+    throw format_error(e.what());
+  }
+}
+
 json to_document(hello const& h) {
   return encode(hello_document{h.version, h.rank, h.local_rank, h.local_size, h.run_id, to_json(h.run)});
 }
@@ -55,13 +69,12 @@ json to_document(T const& x) {
 template <class T>
 T from_document(json const& document) {
   if constexpr (std::is_same_v<T, hello>) {
-    auto const d = decode<hello_document>(document);
-    if (d.version != version)
-      throw format_error("the rank speaks protocol " + std::to_string(d.version) + ", this worker " +
-                         std::to_string(version) + "; use plateau and plateau-worker of one build");
-    return {d.version, d.run_id, d.rank, d.local_rank, d.local_size, parse_job(d.run.dump(), "job")};
+    return hello_of(document);
   } else if constexpr (std::is_same_v<T, case_result>) {
     return read_case_result(document);
+  } else if constexpr (std::is_same_v<T, prepare>) {
+    auto const asked = decode<prepare>(document);
+    return {parse_case_id(asked.id.text())};
   } else {
     return decode<T>(document);
   }

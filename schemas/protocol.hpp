@@ -11,13 +11,14 @@
 #include <variant>
 #include <vector>
 
-/// What a rank and its worker say to each other: frames of a length (32 bits, little endian) and one CBOR document.
+/// What a rank and its worker say to each other: frames of a length (32 bits, little endian) and one CBOR
+/// document.
 ///
 ///     rank -> worker   hello     prepare          start                               stop
 ///     worker -> rank       device_info   ready          memory_point...  case_result
 ///
-/// A failure may stand in the place of any event. After one that answers prepare or start the case is over and the
-/// worker takes the next prepare; a worker that cannot go on exits.
+/// A failure may stand in the place of any event. After one that answers prepare or start the case is over
+/// and the worker takes the next prepare; a worker that cannot go on exits.
 namespace plateau::protocol {
 
 inline constexpr std::int64_t version = 1;
@@ -53,8 +54,8 @@ std::vector<std::uint8_t> to_frame(event const& e);
 command command_of(std::vector<std::uint8_t> const& body);
 event event_of(std::vector<std::uint8_t> const& body);
 
-/// Takes bytes as they come and gives whole frames. Throws format_error as soon as a frame claims to be longer than
-/// largest_frame.
+/// Takes bytes as they come and gives whole frames. Throws format_error as soon as a frame claims to be
+/// longer than largest_frame.
 class frame_buffer {
 public:
   void add(std::uint8_t const* bytes, std::size_t size);
@@ -66,11 +67,12 @@ private:
   std::size_t taken_ = 0;
 };
 
-/// Writes all of a frame to a socket. Throws std::system_error; EPIPE when the other side is gone (no signal).
+/// Writes all of a frame to a socket. Throws std::system_error; EPIPE when the other side is gone (no
+/// signal).
 void send_frame(int fd, std::vector<std::uint8_t> const& frame);
 
-/// Waits for the next frame. Nothing when the other side has closed between two frames; throws format_error when it
-/// closed within one.
+/// Waits for the next frame. Nothing when the other side has closed between two frames; throws format_error
+/// when it closed within one.
 std::optional<std::vector<std::uint8_t>> receive_frame(int fd, frame_buffer& buffer);
 
 } // namespace plateau::protocol

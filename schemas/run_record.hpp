@@ -22,7 +22,7 @@ struct rank_info {
   std::string host;    ///< its name
   std::string host_id; ///< name and boot id: tells hosts of one name apart
   std::int64_t local_rank = 0, local_size = 1;
-  std::string cpu_set;              ///< CPUs that the rank may run on, as in "0-3,8"
+  std::string cpu_set;               ///< CPUs that the rank may run on, as in "0-3,8"
   std::optional<device_info> device; ///< absent when its first worker did not come up
 
   template <class Visit>
@@ -37,12 +37,12 @@ struct rank_info {
   }
 };
 
-/// What is known of a run from its start: the run folder's run.json, written by rank 0 before the first case, so that
-/// whatever a killed run left can still be read and what is missing be named.
+/// What is known of a run from its start: the run folder's run.json, written by rank 0 before the first case,
+/// so that whatever a killed run left can still be read and what is missing be named.
 struct run_info {
   std::string schema = run_info_format.text();
   std::string run_id;
-  std::string started; ///< UTC, RFC 3339
+  std::string started;  ///< UTC, RFC 3339
   std::string launcher; ///< "mpirun", "srun", or "external" when the user started the ranks
   std::vector<std::string> command_line;
   std::map<std::string, std::string> versions; ///< of plateau, MPI, HDF5, the kernel
@@ -70,10 +70,11 @@ struct case_record {
   std::vector<std::optional<case_result>> by_rank; ///< one place for each rank of the world
 };
 
-/// How a run ended: the run folder's outcome.json, written last by rank 0. Absent in the folder of a killed run.
+/// How a run ended: the run folder's outcome.json, written last by rank 0. Absent in the folder of a killed
+/// run.
 struct run_outcome {
   std::int64_t exit_code = 0;
-  std::string reason; ///< in words, when the run is not complete
+  std::string reason;   ///< in words, when the run is not complete
   std::string finished; ///< UTC, RFC 3339
 
   template <class Visit>
