@@ -112,8 +112,8 @@ std::string needed(json const& schema) {
   if (type == "integer") return "an integer" + range(schema);
   if (type == "number") return "a number" + range(schema);
   if (type == "boolean") return "true or false";
-  if (type == "array") return "a list, each " + needed(schema["items"]);
-  if (type == "object" && schema["additionalProperties"].is_object())
+  if (type == "array") return schema.contains("items") ? "a list, each " + needed(schema["items"]) : "a list";
+  if (type == "object" && schema.contains("additionalProperties") && schema["additionalProperties"].is_object())
     return "an object, each value " + needed(schema["additionalProperties"]);
   if (type == "object") return "an object";
   return schema.value("minLength", 0) > 0 ? "a text (UTF-8) that is not empty" : "a text (UTF-8)";
