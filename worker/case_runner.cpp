@@ -33,12 +33,11 @@ thread_setup set_up_for(std::vector<std::unique_ptr<stream>> const& streams) {
   };
 }
 
-std::string wrong_output(std::size_t thread, case_id const& id, std::string_view when,
-                         output_error const& error, double tolerance) {
+std::string wrong_output(std::size_t thread, case_id const& id, std::string_view when, output_error const& error,
+                         double tolerance) {
   char numbers[128];
-  std::snprintf(numbers, sizeof numbers,
-                "relative L2 error %.3g, relative maximum error %.3g, tolerance %.3g", error.relative_l2,
-                error.relative_max, tolerance);
+  std::snprintf(numbers, sizeof numbers, "relative L2 error %.3g, relative maximum error %.3g, tolerance %.3g",
+                error.relative_l2, error.relative_max, tolerance);
   return "the output of stream thread " + std::to_string(thread) + " in " + id.text() + " is wrong " +
          std::string(when) + ": " + numbers + " against the program in float64";
 }
@@ -46,9 +45,8 @@ std::string wrong_output(std::size_t thread, case_id const& id, std::string_view
 } // namespace
 
 prepared_case::prepared_case(worker_context const& context, case_id id)
-    : context_(context), id_(std::move(id)), started_(utc_now()), begin_ns_(now_ns()),
-      warnings_(context.warnings), entry_(program_named(context.run.workload)),
-      program_(entry_.make(context.run)) {
+    : context_(context), id_(std::move(id)), started_(utc_now()), begin_ns_(now_ns()), warnings_(context.warnings),
+      entry_(program_named(context.run.workload)), program_(entry_.make(context.run)) {
   now_in(phase::preparing);
   context_.shared.soak_window.store(0, std::memory_order_relaxed);
   context_.main_stream.enter();
@@ -126,8 +124,7 @@ void prepared_case::compute_references() {
     references_.push_back(copy_output(reference_output(program_, weights_, input)).elements);
 }
 
-// Fresh threads first come into being in the timed window: until then the requests run on the main thread, in
-// turn.
+// Fresh threads first come into being in the timed window: until then the requests run on the main thread, in turn.
 void prepared_case::check_outputs(std::string_view when) {
   if (!outputs_.checked) return;
   std::vector<output_copy> copies(threads());
@@ -215,8 +212,7 @@ counters prepared_case::quiet_counters() {
 
 memory_point prepared_case::quiet_point(std::int64_t requests, std::int64_t elapsed_ns) {
   auto const allocator = quiet_counters();
-  return {requests, elapsed_ns, allocator, context_.dev.outside_bytes(),
-          read_process_memory().resident_bytes};
+  return {requests, elapsed_ns, allocator, context_.dev.outside_bytes(), read_process_memory().resident_bytes};
 }
 
 } // namespace plateau

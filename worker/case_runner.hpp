@@ -31,18 +31,18 @@ struct worker_context {
   std::vector<std::string> warnings;
 };
 
-/// One case, ready at the gate: weights, inputs and the mode are made, the requests warm, the outputs right.
-/// Its destructor gives everything back to the allocator, whose cache the next case of this worker inherits.
+/// One case, ready at the gate: weights, inputs and the mode are made, the requests warm, the outputs right. Its
+/// destructor gives everything back to the allocator, whose cache the next case of this worker inherits.
 class prepared_case {
 public:
-  /// Throws unsupported when the mode cannot run here, c10::OutOfMemoryError, std::runtime_error when an
-  /// output is wrong.
+  /// Throws unsupported when the mode cannot run here, c10::OutOfMemoryError, std::runtime_error when an output is
+  /// wrong.
   prepared_case(worker_context const& context, case_id id);
   prepared_case(prepared_case const&) = delete;
   prepared_case& operator=(prepared_case const&) = delete;
 
-  /// The timed window, the soak (each point is reported as it is taken), the tracked window, the outputs once
-  /// more. Call once. Throws as the constructor does.
+  /// The timed window, the soak (each point is reported as it is taken), the tracked window, the outputs once more.
+  /// Call once. Throws as the constructor does.
   case_result run(std::function<void(memory_point const&)> const& report);
 
 private:

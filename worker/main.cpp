@@ -24,15 +24,15 @@ bool is_started_by_a_rank() {
   return fstat(protocol::socket_fd, &status) == 0 && S_ISSOCK(status.st_mode);
 }
 
-// With the whole group: a worker's own child, a compiler say, must not outlive it. A rank gives its worker a
-// group of its own; in anybody else's group the worker ends alone.
+// With the whole group: a worker's own child, a compiler say, must not outlive it. A rank gives its worker a group of
+// its own; in anybody else's group the worker ends alone.
 extern "C" void die_with_the_group(int) {
   if (getpgrp() == getpid()) kill(0, SIGKILL);
   _exit(1);
 }
 
-// A rank that is killed cannot stop its worker, so the kernel tells the worker. A rank that died before it
-// was asked to is recognised by the process at the socket's other end being gone.
+// A rank that is killed cannot stop its worker, so the kernel tells the worker. A rank that died before it was asked
+// to is recognised by the process at the socket's other end being gone.
 void die_with_the_rank() {
   std::signal(SIGRTMIN, die_with_the_group);
   prctl(PR_SET_PDEATHSIG, SIGRTMIN);
@@ -55,9 +55,8 @@ progress& map_progress() {
   struct stat status {};
   bool const shared = fstat(protocol::progress_fd, &status) == 0 && S_ISREG(status.st_mode) &&
                       status.st_size >= static_cast<off_t>(sizeof(progress));
-  void* const memory =
-      mmap(nullptr, sizeof(progress), PROT_READ | PROT_WRITE,
-           shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, shared ? protocol::progress_fd : -1, 0);
+  void* const memory = mmap(nullptr, sizeof(progress), PROT_READ | PROT_WRITE,
+                            shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, shared ? protocol::progress_fd : -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   if (shared) keep_from_children(protocol::progress_fd);
   return *std::launder(static_cast<progress*>(memory)); // zeros are a valid one

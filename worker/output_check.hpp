@@ -11,8 +11,7 @@
 /// Is a mode's output the program's? None of this leaves a trace in the measured allocator.
 namespace plateau {
 
-/// An output as the harness keeps it: its elements as float64, and the CRC-32C of its bytes as eight hex
-/// digits.
+/// An output as the harness keeps it: its elements as float64, and the CRC-32C of its bytes as eight hex digits.
 struct output_copy {
   std::vector<double> elements;
   std::string digest;

@@ -65,8 +65,8 @@ private:
     opened_ = open_device(h.run.device);
     auto const info = opened_.dev->info();
     main_stream_ = opened_.dev->make_stream();
-    context_.emplace(worker_context{resolved_for(h.run, info.kind), h.run_id, h.rank, *opened_.dev,
-                                    *main_stream_, shared_, opened_.warnings});
+    context_.emplace(worker_context{resolved_for(h.run, info.kind), h.run_id, h.rank, *opened_.dev, *main_stream_,
+                                    shared_, opened_.warnings});
     send(info);
   }
 

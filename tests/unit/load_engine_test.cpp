@@ -54,10 +54,8 @@ struct load_engine_test : testing::TestWithParam<thread_life> {
   std::optional<load_engine> engine_;
 };
 
-INSTANTIATE_TEST_SUITE_P(threads, load_engine_test,
-                         testing::Values(thread_life::persistent, thread_life::fresh), [](auto const& p) {
-                           return p.param == thread_life::fresh ? "fresh" : "persistent";
-                         });
+INSTANTIATE_TEST_SUITE_P(threads, load_engine_test, testing::Values(thread_life::persistent, thread_life::fresh),
+                         [](auto const& p) { return p.param == thread_life::fresh ? "fresh" : "persistent"; });
 
 TEST_P(load_engine_test, each_thread_serves_exactly_its_requests) {
   auto& e = engine(3, GetParam());

@@ -13,8 +13,8 @@ namespace plateau {
 
 namespace {
 
-// Numbers of streams that exist. The smallest free one is given out, so that a later case finds the cached
-// blocks of an earlier one, as CUDA's pool of streams would have it.
+// Numbers of streams that exist. The smallest free one is given out, so that a later case finds the cached blocks of
+// an earlier one, as CUDA's pool of streams would have it.
 class stream_numbers {
 public:
   std::int64_t take() {

@@ -23,8 +23,8 @@ public:
   virtual void wait() = 0;  ///< returns when all work submitted to this stream is done
 };
 
-/// The one device that a worker owns. Everything that differs between CPU and CUDA is behind this interface.
-/// Outlives its streams.
+/// The one device that a worker owns. Everything that differs between CPU and CUDA is behind this interface. Outlives
+/// its streams.
 class device {
 public:
   virtual ~device() = default;
@@ -36,16 +36,14 @@ public:
   /// The measured allocator; read at quiet points only.
   virtual counters read_counters() const = 0;
   virtual void reset_peak() = 0; ///< peak_allocated_bytes starts again from what is allocated now
-  virtual std::optional<std::string>
-  counters_unavailable() const = 0; ///< why the counters cannot tell, if so
+  virtual std::optional<std::string> counters_unavailable() const = 0; ///< why the counters cannot tell, if so
 
-  /// Device memory in use that the allocator does not know of. CPU: anonymous resident memory minus reserved
-  /// bytes.
+  /// Device memory in use that the allocator does not know of. CPU: anonymous resident memory minus reserved bytes.
   virtual std::int64_t outside_bytes() const = 0;
 };
 
-/// The CPU, its caching allocator installed as Torch's. Call once, before the first tensor is made. The first
-/// stream made is number 0, on which every thread begins.
+/// The CPU, its caching allocator installed as Torch's. Call once, before the first tensor is made. The first stream
+/// made is number 0, on which every thread begins.
 std::unique_ptr<device> open_cpu();
 
 /// A device, and what a user should know of the choice.
@@ -54,8 +52,7 @@ struct opened_device {
   std::vector<std::string> warnings;
 };
 
-/// What a job's `device` names: "cpu", "cuda" or "auto". Throws input_error when this build or machine has
-/// none such.
+/// What a job's `device` names: "cpu", "cuda" or "auto". Throws input_error when this build or machine has none such.
 opened_device open_device(std::string_view wanted);
 
 } // namespace plateau

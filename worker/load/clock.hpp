@@ -6,8 +6,7 @@
 
 namespace plateau {
 
-/// CLOCK_MONOTONIC in nanoseconds: the only clock of a measurement. Comparable between the processes of one
-/// host.
+/// CLOCK_MONOTONIC in nanoseconds: the only clock of a measurement. Comparable between the processes of one host.
 inline std::int64_t now_ns() {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);

@@ -14,8 +14,7 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
-// The timing boundary. What is between the two clock reads is measured; everything else is the harness's own
-// cost.
+// The timing boundary. What is between the two clock reads is measured; everything else is the harness's own cost.
 void timed_loop(request& r, thread_team::round const& round, std::vector<std::int64_t>& start_ns,
                 std::vector<std::int64_t>& latency_ns, progress::slot& slot) {
   auto const before = slot.requests.load(relaxed);
@@ -55,8 +54,7 @@ void look_at_one(request& r, progress::slot& slot, std::function<void()> const& 
 std::int64_t last_result(timed_series const& series) {
   std::int64_t last = 0;
   for (std::size_t t = 0; t < series.start_ns.size(); ++t)
-    if (!series.start_ns[t].empty())
-      last = std::max(last, series.start_ns[t].back() + series.latency_ns[t].back());
+    if (!series.start_ns[t].empty()) last = std::max(last, series.start_ns[t].back() + series.latency_ns[t].back());
   return last;
 }
 
@@ -74,8 +72,7 @@ timed_series make_series(std::size_t threads, std::size_t requests_each) {
   return {{threads, written}, {threads, written}, 0, 0};
 }
 
-load_engine::load_engine(std::vector<request*> requests, thread_setup set_up, thread_life life,
-                         progress& shared)
+load_engine::load_engine(std::vector<request*> requests, thread_setup set_up, thread_life life, progress& shared)
     : requests_(std::move(requests)), set_up_(std::move(set_up)), shared_(shared) {
   assert(requests_.size() <= progress::max_threads);
   if (life == thread_life::persistent) team_.emplace(requests_.size(), set_up_);

@@ -27,14 +27,14 @@ timed_series make_series(std::size_t threads, std::size_t requests_each);
 /// Whose threads serve a window of requests.
 enum class thread_life {
   persistent, ///< the same threads from warm-up to the last soak window
-  fresh, ///< new threads for every window; warm-up on the calling thread. As a server behaves that starts
-         ///< threads with each burst of load: what a library keeps per thread is taken anew inside the window
+  fresh,      ///< new threads for every window; warm-up on the calling thread. As a server behaves that starts
+              ///< threads with each burst of load: what a library keeps per thread is taken anew inside the window
 };
 
-/// Drives one request on each stream thread, again and again (closed loop: a thread submits when its last
-/// result was ready). Counts each stream thread's completed requests into `shared`. Between two calls all
-/// threads are parked and no request is in flight. Every call rethrows what a stream thread threw first; the
-/// others then stop at their next request. Not thread-safe.
+/// Drives one request on each stream thread, again and again (closed loop: a thread submits when its last result was
+/// ready). Counts each stream thread's completed requests into `shared`. Between two calls all threads are parked and
+/// no request is in flight. Every call rethrows what a stream thread threw first; the others then stop at their next
+/// request. Not thread-safe.
 class load_engine {
 public:
   /// `requests` holds one for each stream thread; they and `shared` outlive the engine. At most
@@ -43,8 +43,7 @@ public:
 
   std::size_t threads() const { return requests_.size(); }
 
-  /// Untimed requests: on all threads at once if persistent, else on the calling thread, one stream after the
-  /// other.
+  /// Untimed requests: on all threads at once if persistent, else on the calling thread, one stream after the other.
   void warm_up(std::int64_t requests_each);
 
   /// The timed window: fills `series`, as many requests as it has room for.
@@ -53,8 +52,8 @@ public:
   /// An untimed window. `around`, if given, encloses each thread's requests.
   void run_untimed(std::int64_t requests_each, thread_setup const& around = {});
 
-  /// Some `windows` untimed windows with a quiet point before the first and after each.
-  /// `quiet_point` is told the requests completed and the nanoseconds passed since the first.
+  /// `windows` untimed windows, with a quiet point before the first and after each. `quiet_point` is told the
+  /// requests completed and the nanoseconds passed since the first.
   void soak(std::int64_t windows, std::int64_t requests_each,
             std::function<void(std::int64_t requests, std::int64_t elapsed_ns)> const& quiet_point);
 
@@ -73,8 +72,8 @@ private:
   std::optional<thread_team> team_; // of a persistent engine
 };
 
-/// The timed loop's own cost per request in nanoseconds: the very loop of run_timed over a request that does
-/// nothing, on the calling thread.
+/// The timed loop's own cost per request in nanoseconds: the very loop of run_timed over a request that does nothing,
+/// on the calling thread.
 double harness_cost_ns();
 
 } // namespace plateau

@@ -3,8 +3,8 @@
 
 namespace plateau {
 
-/// One stream thread's request, made anew each time it is submitted. What the load engine drives; it knows no
-/// Torch. All three are called by the stream thread that owns the request, in this order, again and again.
+/// One stream thread's request, made anew each time it is submitted. What the load engine drives; it knows no Torch.
+/// All three are called by the stream thread that owns the request, in this order, again and again.
 class request {
 public:
   virtual ~request() = default;

@@ -12,11 +12,9 @@ namespace plateau {
 
 namespace {
 
-// A thread that sleeps takes tens of microseconds to wake; one that spins takes none, but keeps a CPU from
-// the threads that have yet to arrive. So spin only where each thread can have a CPU, and not for long.
-std::int64_t spin_for(std::size_t threads) {
-  return threads <= std::thread::hardware_concurrency() ? 100'000 : 0;
-}
+// A thread that sleeps takes tens of microseconds to wake; one that spins takes none, but keeps a CPU from the
+// threads that have yet to arrive. So spin only where each thread can have a CPU, and not for long.
+std::int64_t spin_for(std::size_t threads) { return threads <= std::thread::hardware_concurrency() ? 100'000 : 0; }
 
 std::string no_more_threads(std::size_t thread, std::size_t size, std::system_error const& e) {
   return "cannot start stream thread " + std::to_string(thread) + " of " + std::to_string(size) + ": " +
@@ -99,8 +97,7 @@ void thread_team::pass_gate() {
 }
 
 void thread_team::await_all() {
-  while (auto const left = running_.load(std::memory_order_acquire))
-    running_.wait(left, std::memory_order_acquire);
+  while (auto const left = running_.load(std::memory_order_acquire)) running_.wait(left, std::memory_order_acquire);
 }
 
 void thread_team::report_done() {

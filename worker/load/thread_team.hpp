@@ -12,25 +12,24 @@
 
 namespace plateau {
 
-/// Called once on each new thread of a team with its number. It sets up what lives as long as the thread,
-/// calls `rest` exactly once (the thread's whole work), and tears down. This is how threads get their stream
-/// and Torch's guards without the team knowing of either.
+/// Called once on each new thread of a team with its number. It sets up what lives as long as the thread, calls
+/// `rest` exactly once (the thread's whole work), and tears down. This is how threads get their stream and Torch's
+/// guards without the team knowing of either.
 using thread_setup = std::function<void(std::size_t thread, std::function<void()> const& rest)>;
 
-/// Threads that work in rounds and sleep between them. In a round all wait at a gate until the last one is
-/// there, which opens it; so none begins before all can.
+/// Threads that work in rounds and sleep between them. In a round all wait at a gate until the last one is there,
+/// which opens it; so none begins before all can.
 class thread_team {
 public:
   /// What a thread is told of the round that it works in.
   struct round {
-    std::int64_t gate_ns; ///< CLOCK_MONOTONIC when the gate opened
-    std::atomic<bool> const&
-        stopping; ///< true once a thread of this round has thrown: the others return soon
+    std::int64_t gate_ns;              ///< CLOCK_MONOTONIC when the gate opened
+    std::atomic<bool> const& stopping; ///< true once a thread of this round has thrown: the others return soon
   };
   using work = std::function<void(std::size_t thread, round const&)>;
 
-  /// Returns when every thread is set up. Throws what a thread's set-up threw first, or std::runtime_error
-  /// when the machine has no more threads; no thread is left then.
+  /// Returns when every thread is set up. Throws what a thread's set-up threw first, or std::runtime_error when the
+  /// machine has no more threads; no thread is left then.
   thread_team(std::size_t size, thread_setup set_up);
   ~thread_team();
   thread_team(thread_team const&) = delete;
@@ -38,8 +37,8 @@ public:
 
   std::size_t size() const { return threads_.size(); }
 
-  /// One round: `w` on every thread. Returns when all have returned, with the time at which the gate opened;
-  /// rethrows the exception that was thrown first.
+  /// One round: `w` on every thread. Returns when all have returned, with the time at which the gate opened; rethrows
+  /// the exception that was thrown first.
   std::int64_t run(work const& w);
 
 private:
