@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 
 namespace plateau {
@@ -27,19 +28,19 @@ public:
   std::byte* take(std::size_t bytes);
   void give_back(std::byte* segment, std::size_t bytes);
 
-  bool contains(void const* p) const {
-    return static_cast<std::size_t>(static_cast<std::byte const*>(p) - first_) < size_;
-  }
+  bool contains(void const* p) const { return offset(p) < size_; }
 
   /// The place for the block that starts at `p`, an address in this range; null while there is none.
-  memory_block*& block_at(void const* p) const {
-    return blocks_[static_cast<std::size_t>(static_cast<std::byte const*>(p) - first_) / block_alignment];
-  }
+  memory_block*& block_at(void const* p) const { return blocks_[offset(p) / block_alignment]; }
 
   std::size_t capacity() const { return capacity_; }
   std::size_t taken() const;
 
 private:
+  /// Beyond size_ for any address outside the range, those below it too.
+  std::size_t offset(void const* p) const {
+    return reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(first_);
+  }
   std::byte* claim(std::size_t bytes);
 
   std::byte* first_ = nullptr;

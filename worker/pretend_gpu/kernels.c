@@ -23,7 +23,7 @@ cudaError_t __cudaGetKernel(cudaKernel_t* kernel, void const* function) {
   return cudaSuccess;
 }
 
-// Torch looks up in libcuda.so.1 what it does not find here.
+// No entry point is handed out here: what Torch needs of the driver it finds in libcuda.so.1.
 cudaError_t cudaGetDriverEntryPointByVersion(char const*, void** function, unsigned, unsigned long long,
                                              enum cudaDriverEntryPointQueryResult* result) {
   *function = NULL;
