@@ -28,7 +28,7 @@ std::string formatted(char const* format, double value) {
   return text;
 }
 
-// A rate, or events per request: a whole number as one, else with a digit or two.
+// A count, a rate, or events per request: a whole number as one, else with a digit or two.
 std::string count_text(json const& number) {
   if (number.is_null()) return "-";
   if (number.is_number_integer()) return number.dump();
@@ -46,9 +46,7 @@ std::string bytes_text(json const& number) {
   return formatted(whole || value >= 100 ? "%.0f " : "%.1f ", value) + units[unit];
 }
 
-std::string stable_text(json const& stable) {
-  return stable.is_null() ? "?" : stable.get<bool>() ? "yes" : "no";
-}
+std::string stable_text(json const& stable) { return stable.is_null() ? "?" : stable.get<bool>() ? "yes" : "no"; }
 
 // "encoder_block float32, hidden 256, batch 2, seq 32, closed loop, intra-op threads 1"
 std::string header(json const& meta) {
@@ -80,16 +78,14 @@ std::string percentile_text(json const& result, std::string const& name, body& b
 }
 
 row measured_row(json const& result, body& b) {
-  auto const churn = [&](char const* key) {
-    return result["churn"].is_null() ? std::string("-") : count_text(result["churn"][key]);
-  };
+  auto const& churn = result["churn"];
   auto const& after = result["memory_post"];
   return {result["case_id"].get<std::string>(),
           percentile_text(result, "p50", b),
           percentile_text(result, "p99", b),
           count_text(result["throughput_requests_per_sec"]),
-          churn("allocation_events_per_request"),
-          churn("segment_alloc_events_per_request"),
+          churn.is_null() ? "-" : count_text(churn["allocation_events_per_request"]),
+          count_text(result["segment_alloc_event_delta"]),
           after.is_null() ? "-" : bytes_text(after["reserved_bytes"]),
           result["ranks_measured"].dump() + "/" + result["ranks_total"].dump(),
           stable_text(result["memory_stable"])};
@@ -134,9 +130,8 @@ std::vector<std::size_t> widths_of(std::vector<row> const& rows) {
 }
 
 std::string case_lines(json const& summary, body& b, table_style style) {
-  b.rows = {{"case", "p50 ms ", "p99 ms ", "req/s", "alloc/req", "seg/req", "reserved", "ranks", "stable"}};
-  std::vector<std::pair<json const*, row>>
-      lines; // of the whole grid; a case without a result has its name alone
+  b.rows = {{"case", "p50 ms ", "p99 ms ", "req/s", "alloc/req", "segments", "reserved", "ranks", "stable"}};
+  std::vector<std::pair<json const*, row>> lines; // of the whole grid; a case without a result has its name alone
   for (auto const& entry : summary["cases"]) {
     auto const id = entry["case_id"].get<std::string>();
     auto const* result = find_result(summary, id);

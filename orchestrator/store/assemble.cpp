@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <stdexcept>
 #include <utility>
 
 namespace plateau {
@@ -25,8 +26,7 @@ run_record read_record(run_folder const& folder, std::optional<run_outcome> outc
 // Whether a result that is whole in itself is also one of this run.
 void check_belongs(case_result const& result, run_record const& run, std::filesystem::path const& path) {
   if (result.run_id != run.info.run_id)
-    throw format_error(path.string() + ": is a result of run " + result.run_id + ", not of " +
-                       run.info.run_id);
+    throw format_error(path.string() + ": is a result of run " + result.run_id + ", not of " + run.info.run_id);
   if (!result.measured) return;
   auto const longer = [&](auto const& thread) {
     return static_cast<std::int64_t>(thread.size()) > run.run.requests_per_worker;
@@ -60,8 +60,8 @@ std::vector<std::int64_t> take_latencies(measurement& m) {
 }
 
 // Reads a case rank by rank into run.h5 and `record`, and summarises its latencies.
-case_latencies assemble_case(run_folder const& folder, run_record const& run, case_record& record,
-                             run_file& file, std::vector<std::string>& complaints) {
+case_latencies assemble_case(run_folder const& folder, run_record const& run, case_record& record, run_file& file,
+                             std::vector<std::string>& complaints) {
   auto const world = run.info.ranks.size();
   auto group = file.begin(record.id);
   case_latencies latencies;
@@ -85,15 +85,14 @@ case_latencies assemble_case(run_folder const& folder, run_record const& run, ca
 
 bool is_complete(run_record const& run) {
   auto const there = [](case_record const& record) {
-    return std::ranges::all_of(record.by_rank,
-                               [](auto const& r) { return r && r->status != case_status::missing; });
+    return std::ranges::all_of(record.by_rank, [](auto const& r) { return r && r->status != case_status::missing; });
   };
   return std::ranges::all_of(run.cases, there);
 }
 
 } // namespace
 
-assembly assemble(run_folder const& folder, std::optional<run_outcome> outcome) {
+assembly assemble(run_folder const& folder, std::optional<run_outcome> outcome) try {
   assembly out;
   out.record = read_record(folder, std::move(outcome));
   run_file file(folder, out.record.info, out.record.run);
@@ -106,6 +105,9 @@ assembly assemble(run_folder const& folder, std::optional<run_outcome> outcome) 
   out.summary = summary_of(out.record, latencies);
   write_durably(folder.summary_json(), out.summary.dump(2) + "\n");
   return out;
+} catch (h5::error const& e) {
+  throw std::runtime_error(folder.run_h5().string() + ": " + e.what() + "; the raw results are safe in " +
+                           folder.cases().string() + ", assemble them again when this is mended");
 }
 
 } // namespace plateau

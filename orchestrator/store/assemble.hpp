@@ -13,10 +13,9 @@ namespace plateau {
 
 /// What was assembled from a run folder's raw results.
 struct assembly {
-  run_record record; ///< the samples (start_ns, latency_ns) dropped: run.h5 has them
-  json summary;      ///< as written to summary.json
-  std::vector<std::string>
-      complaints; ///< results that were left out since they cannot be read: a sentence each
+  run_record record;                   ///< the samples (start_ns, latency_ns) dropped: run.h5 has them
+  json summary;                        ///< as written to summary.json
+  std::vector<std::string> complaints; ///< results that were left out since they cannot be read: a sentence each
 };
 
 /// The one road from raw results to results: reads run.json and cases/, writes run.h5 and summary.json, each

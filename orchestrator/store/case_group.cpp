@@ -46,8 +46,7 @@ struct small_writer {
   }
 };
 
-std::vector<case_result const*> results_of(case_record const& record,
-                                           std::vector<std::int64_t> const& ranks) {
+std::vector<case_result const*> results_of(case_record const& record, std::vector<std::int64_t> const& ranks) {
   std::vector<case_result const*> results;
   for (auto const rank : ranks) results.push_back(&*record.by_rank[static_cast<std::size_t>(rank)]);
   return results;
@@ -64,8 +63,8 @@ h5::node repeat_ranks(h5::node const& group, std::vector<std::int64_t> const& ra
   return rank;
 }
 
-h5::node text_coordinate(h5::node const& group, std::string const& name,
-                         std::vector<std::string> const& texts, std::string_view long_name) {
+h5::node text_coordinate(h5::node const& group, std::string const& name, std::vector<std::string> const& texts,
+                         std::string_view long_name) {
   auto coordinate = h5::write_texts(group, name, texts, long_name);
   h5::make_scale(coordinate, name);
   return coordinate;
@@ -75,8 +74,7 @@ h5::node text_coordinate(h5::node const& group, std::string const& name,
 
 case_group::case_group(h5::node const& file, run_info const& info, job const& run, case_id const& id)
     : info_(info), threads_(static_cast<std::uint64_t>(id.concurrency)),
-      requests_(static_cast<std::uint64_t>(run.requests_per_worker)),
-      group_(h5::create_group(file, id.text())) {}
+      requests_(static_cast<std::uint64_t>(run.requests_per_worker)), group_(h5::create_group(file, id.text())) {}
 
 void case_group::create_rows() {
   auto const world = info_.ranks.size();
@@ -85,9 +83,9 @@ void case_group::create_rows() {
   r.thread = h5::create_dimension(group_, "thread", threads_);
   r.request = h5::create_dimension(group_, "request", requests_);
   h5::shape const samples{{0, threads_, requests_}, world, {1, 1, std::min(requests_, largest_chunk)}};
-  r.latency_ns = h5::create_numbers(
-      group_, "latency_ns", samples,
-      {"latency of a request, from its submission to its result being ready", "ns"}, no_sample);
+  r.latency_ns =
+      h5::create_numbers(group_, "latency_ns", samples,
+                         {"latency of a request, from its submission to its result being ready", "ns"}, no_sample);
   r.start_ns = h5::create_numbers(group_, "start_ns", samples,
                                   {"submission of a request, since the rank's gate opened", "ns"}, no_sample);
   r.count = h5::create_numbers(group_, "count", {{0, threads_}, world, {world, threads_}},
@@ -145,19 +143,18 @@ void case_group::write_per_rank(case_record const& record) {
       return r.measured ? std::optional((*r.measured).*member) : std::nullopt;
     };
   };
-  w.numbers("wall_ns", {"from the gate to the last result", "ns"}, nullptr, 1,
-            of_measurement(&measurement::wall_ns));
-  w.numbers("gate_ns", {"CLOCK_MONOTONIC when the gate opened; comparable only on one host", "ns"}, nullptr,
-            1, of_measurement(&measurement::gate_ns));
+  w.numbers("wall_ns", {"from the gate to the last result", "ns"}, nullptr, 1, of_measurement(&measurement::wall_ns));
+  w.numbers("gate_ns", {"CLOCK_MONOTONIC when the gate opened; comparable only on one host", "ns"}, nullptr, 1,
+            of_measurement(&measurement::gate_ns));
   std::vector<double> harness;
   std::vector<std::string> hosts;
   for (auto const* result : w.results) {
     harness.push_back(result->measured ? result->measured->harness_ns : no_real);
     hosts.push_back(info_.ranks[static_cast<std::size_t>(result->rank)].host);
   }
-  auto const dataset = h5::create_numbers(
-      group_, "harness_ns", h5::fixed({harness.size()}),
-      {"the harness's own cost of a request, measured with the noop workload", "ns"}, no_real);
+  auto const dataset =
+      h5::create_numbers(group_, "harness_ns", h5::fixed({harness.size()}),
+                         {"the harness's own cost of a request, measured with the noop workload", "ns"}, no_real);
   h5::write(dataset, {0}, {harness.size()}, harness);
   w.attach(dataset, nullptr);
   w.attach(h5::write_texts(group_, "hostname", hosts, "host of the rank"), nullptr);
@@ -194,11 +191,10 @@ void case_group::write_soak(case_record const& record) {
 
   small_writer const w{group, rank, results};
   auto const series = [&](std::string const& name, h5::meaning const& m, auto&& value_of_point) {
-    w.numbers(
-        name, m, &window, windows, [&](case_result const& r, std::size_t i) -> std::optional<std::int64_t> {
-          auto const& curve = curve_of(r);
-          return i < curve.size() ? std::optional<std::int64_t>(value_of_point(curve[i])) : std::nullopt;
-        });
+    w.numbers(name, m, &window, windows, [&](case_result const& r, std::size_t i) -> std::optional<std::int64_t> {
+      auto const& curve = curve_of(r);
+      return i < curve.size() ? std::optional<std::int64_t>(value_of_point(curve[i])) : std::nullopt;
+    });
   };
   series("requests", {"requests completed by all stream threads", "1"},
          [](memory_point const& p) { return p.requests; });
@@ -226,8 +222,7 @@ void case_group::write_attribution(case_record const& record) {
       return tracked(r) != nullptr ? std::optional<std::int64_t>(value(*tracked(r))) : std::nullopt;
     });
   };
-  of_window("requests", {"requests of the tracked window", "1"},
-            [](attribution const& a) { return a.requests; });
+  of_window("requests", {"requests of the tracked window", "1"}, [](attribution const& a) { return a.requests; });
   of_window("counted_allocation_events", {"by the allocator's counters: what the operators add up to", "1"},
             [](attribution const& a) { return a.post.allocation_events - a.pre.allocation_events; });
   of_window("counted_free_events", {"by the allocator's counters: what the operators add up to", "1"},

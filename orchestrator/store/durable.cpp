@@ -40,9 +40,7 @@ private:
 };
 
 // The folder that a file lies in, as a path that can be opened.
-fs::path folder_of(fs::path const& path) {
-  return path.has_parent_path() ? path.parent_path() : fs::path(".");
-}
+fs::path folder_of(fs::path const& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
 fs::path temporary_name(fs::path const& path) {
   thread_local std::mt19937_64 random{std::random_device{}()};
@@ -91,9 +89,7 @@ void write_durably(fs::path const& path, std::initializer_list<std::span<std::ui
   }
 }
 
-void write_durably(fs::path const& path, std::span<std::uint8_t const> bytes) {
-  write_durably(path, {bytes});
-}
+void write_durably(fs::path const& path, std::span<std::uint8_t const> bytes) { write_durably(path, {bytes}); }
 
 void write_durably(fs::path const& path, std::string_view text) {
   write_durably(path, std::span(reinterpret_cast<std::uint8_t const*>(text.data()), text.size()));

@@ -17,8 +17,7 @@ void write_durably(std::filesystem::path const& path, std::span<std::uint8_t con
 void write_durably(std::filesystem::path const& path, std::string_view text);
 
 /// The same for a content that lies in several places.
-void write_durably(std::filesystem::path const& path,
-                   std::initializer_list<std::span<std::uint8_t const>> parts);
+void write_durably(std::filesystem::path const& path, std::initializer_list<std::span<std::uint8_t const>> parts);
 
 /// Gives a finished, closed file its final name, durably. Both names are in the same folder.
 /// Throws std::system_error with the path in its text.

@@ -20,12 +20,21 @@ herr_t take_first(unsigned, H5E_error2_t const* entry, void* text) {
   return 0;
 }
 
+// Of a failed write HDF5 gives a page, with what the system said in quotes.
+std::string cause_of_failure() {
+  std::string cause;
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_first, &cause);
+  std::string const before = "error message = '";
+  auto const start = cause.find(before);
+  if (start == std::string::npos) return cause.empty() ? "HDF5 says no more" : cause;
+  auto const said = cause.substr(start + before.size());
+  return said.substr(0, said.find('\''));
+}
+
 template <class Result>
 Result checked(Result result, std::string const& what) {
   if (result >= 0) return result;
-  std::string cause;
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_first, &cause);
-  throw error(what + ": HDF5: " + (cause.empty() ? "unknown error" : cause));
+  throw error(what + ": " + cause_of_failure());
 }
 
 node owned(hid_t id, node::closer close, std::string const& what) { return {checked(id, what), close}; }
@@ -58,26 +67,23 @@ void track_order(node const& creation) {
 void set_attribute(node const& of, char const* name, hid_t type, void const* value) {
   auto const space = scalar();
   auto const what = std::string("cannot write the attribute ") + name;
-  auto attribute =
-      owned(H5Acreate2(of.id(), name, type, space.id(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose, what);
+  auto attribute = owned(H5Acreate2(of.id(), name, type, space.id(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose, what);
   checked(H5Awrite(attribute.id(), type, value), what);
 }
 
-node create_dataset(node const& group, std::string const& name, hid_t type, node const& space,
-                    hid_t creation) {
-  return owned(H5Dcreate2(group.id(), name.c_str(), type, space.id(), H5P_DEFAULT, creation, H5P_DEFAULT),
-               H5Dclose, "cannot make the dataset " + name);
+node create_dataset(node const& group, std::string const& name, hid_t type, node const& space, hid_t creation) {
+  return owned(H5Dcreate2(group.id(), name.c_str(), type, space.id(), H5P_DEFAULT, creation, H5P_DEFAULT), H5Dclose,
+               "cannot make the dataset " + name);
 }
 
-node create_checksummed(node const& group, std::string const& name, shape const& s, meaning const& m,
-                        hid_t type, void const* fill) {
+node create_checksummed(node const& group, std::string const& name, shape const& s, meaning const& m, hid_t type,
+                        void const* fill) {
   auto const creation = property_list(H5P_DATASET_CREATE);
   std::vector<hsize_t> const chunk(s.chunk.begin(), s.chunk.end());
   checked(H5Pset_chunk(creation.id(), static_cast<int>(chunk.size()), chunk.data()),
           "cannot set the chunks of " + name);
   checked(H5Pset_fletcher32(creation.id()), "cannot set the checksum of " + name);
-  if (fill != nullptr)
-    checked(H5Pset_fill_value(creation.id(), type, fill), "cannot set the fill value of " + name);
+  if (fill != nullptr) checked(H5Pset_fill_value(creation.id(), type, fill), "cannot set the fill value of " + name);
   auto dataset = create_dataset(group, name, type, dataspace(s.size, &s.most_rows), creation.id());
   set_attribute(dataset, "long_name", m.long_name);
   set_attribute(dataset, "units", m.units);
@@ -85,8 +91,8 @@ node create_checksummed(node const& group, std::string const& name, shape const&
   return dataset;
 }
 
-void write_block(node const& dataset, std::vector<std::uint64_t> const& start,
-                 std::vector<std::uint64_t> const& count, hid_t type, void const* values) {
+void write_block(node const& dataset, std::vector<std::uint64_t> const& start, std::vector<std::uint64_t> const& count,
+                 hid_t type, void const* values) {
   auto const file_space = owned(H5Dget_space(dataset.id()), H5Sclose, "cannot write a dataset");
   std::vector<hsize_t> const from(start.begin(), start.end()), extent(count.begin(), count.end());
   checked(H5Sselect_hyperslab(file_space.id(), H5S_SELECT_SET, from.data(), nullptr, extent.data(), nullptr),
@@ -109,10 +115,13 @@ node::~node() {
 }
 
 void node::close() {
-  if (id_ >= 0) checked(close_(std::exchange(id_, -1)), "cannot close");
+  if (id_ >= 0) checked(close_(std::exchange(id_, -1)), "cannot write what is left");
 }
 
 node create_file(std::filesystem::path const& path) {
+  // HDF5 crashes while it tidies up at exit if a file could not be closed, as on a full disk. All that is open here is
+  // closed by its owner, so there is nothing to tidy.
+  [[maybe_unused]] static auto const no_tidying = H5dont_atexit();
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); // errors are thrown, not printed
   auto const creation = property_list(H5P_FILE_CREATE), access = property_list(H5P_FILE_ACCESS);
   track_order(creation);
@@ -147,13 +156,11 @@ shape fixed(std::vector<std::uint64_t> size) {
   return {size, rows, size};
 }
 
-node create_numbers(node const& group, std::string const& name, shape const& s, meaning const& m,
-                    std::int64_t fill) {
+node create_numbers(node const& group, std::string const& name, shape const& s, meaning const& m, std::int64_t fill) {
   return create_checksummed(group, name, s, m, H5T_NATIVE_INT64, &fill);
 }
 
-node create_numbers(node const& group, std::string const& name, shape const& s, meaning const& m,
-                    double fill) {
+node create_numbers(node const& group, std::string const& name, shape const& s, meaning const& m, double fill) {
   return create_checksummed(group, name, s, m, H5T_NATIVE_DOUBLE, &fill);
 }
 
@@ -168,13 +175,13 @@ void set_rows(node const& dataset, std::vector<std::uint64_t> const& size) {
   checked(H5Dset_extent(dataset.id(), extent.data()), "cannot extend a dataset");
 }
 
-void write(node const& dataset, std::vector<std::uint64_t> const& start,
-           std::vector<std::uint64_t> const& count, std::span<std::int64_t const> values) {
+void write(node const& dataset, std::vector<std::uint64_t> const& start, std::vector<std::uint64_t> const& count,
+           std::span<std::int64_t const> values) {
   write_block(dataset, start, count, H5T_NATIVE_INT64, values.data());
 }
 
-void write(node const& dataset, std::vector<std::uint64_t> const& start,
-           std::vector<std::uint64_t> const& count, std::span<double const> values) {
+void write(node const& dataset, std::vector<std::uint64_t> const& start, std::vector<std::uint64_t> const& count,
+           std::span<double const> values) {
   write_block(dataset, start, count, H5T_NATIVE_DOUBLE, values.data());
 }
 
@@ -184,14 +191,12 @@ node write_texts(node const& group, std::string const& name, std::span<std::stri
   auto dataset = create_dataset(group, name, type.id(), dataspace({texts.size()}, nullptr), H5P_DEFAULT);
   std::vector<char const*> pointers;
   for (auto const& text : texts) pointers.push_back(text.c_str());
-  checked(H5Dwrite(dataset.id(), type.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, pointers.data()),
-          "cannot write " + name);
+  checked(H5Dwrite(dataset.id(), type.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, pointers.data()), "cannot write " + name);
   set_attribute(dataset, "long_name", long_name);
   return dataset;
 }
 
-node write_text(node const& group, std::string const& name, std::string_view text,
-                std::string_view long_name) {
+node write_text(node const& group, std::string const& name, std::string_view text, std::string_view long_name) {
   auto const type = text_type();
   auto dataset = create_dataset(group, name, type.id(), scalar(), H5P_DEFAULT);
   std::string const copy(text);
@@ -205,8 +210,7 @@ node create_dimension(node const& group, std::string const& name, std::uint64_t 
   // Without values: the type is netCDF's choice, and late allocation leaves no byte of it in the file.
   auto dataset = create_dataset(group, name, H5T_IEEE_F32BE, dataspace({size}, nullptr), H5P_DEFAULT);
   char mark[128]; // readers take this sentence, full stop included, for "has no coordinate"
-  std::snprintf(mark, sizeof mark, "This is a netCDF dimension but not a netCDF variable.%10d",
-                static_cast<int>(size));
+  std::snprintf(mark, sizeof mark, "This is a netCDF dimension but not a netCDF variable.%10d", static_cast<int>(size));
   make_scale(dataset, mark);
   return dataset;
 }

@@ -63,10 +63,8 @@ shape fixed(std::vector<std::uint64_t> size);
 
 /// A dataset of numbers with Fletcher32 checksums, not compressed. What is never written reads as `fill`,
 /// which is also its _FillValue.
-node create_numbers(node const& group, std::string const& name, shape const& s, meaning const& m,
-                    std::int64_t fill);
-node create_numbers(node const& group, std::string const& name, shape const& s, meaning const& m,
-                    double fill);
+node create_numbers(node const& group, std::string const& name, shape const& s, meaning const& m, std::int64_t fill);
+node create_numbers(node const& group, std::string const& name, shape const& s, meaning const& m, double fill);
 
 /// A coordinate: numbers of one dimension that are all there.
 node create_coordinate(node const& group, std::string const& name, shape const& s, meaning const& m);
@@ -75,16 +73,15 @@ node create_coordinate(node const& group, std::string const& name, shape const& 
 void set_rows(node const& dataset, std::vector<std::uint64_t> const& size);
 
 /// Writes the block of `count` elements that begins at `start`.
-void write(node const& dataset, std::vector<std::uint64_t> const& start,
-           std::vector<std::uint64_t> const& count, std::span<std::int64_t const> values);
-void write(node const& dataset, std::vector<std::uint64_t> const& start,
-           std::vector<std::uint64_t> const& count, std::span<double const> values);
+void write(node const& dataset, std::vector<std::uint64_t> const& start, std::vector<std::uint64_t> const& count,
+           std::span<std::int64_t const> values);
+void write(node const& dataset, std::vector<std::uint64_t> const& start, std::vector<std::uint64_t> const& count,
+           std::span<double const> values);
 
 /// UTF-8 texts: one dimension, or none for a single text.
 node write_texts(node const& group, std::string const& name, std::span<std::string const> texts,
                  std::string_view long_name);
-node write_text(node const& group, std::string const& name, std::string_view text,
-                std::string_view long_name);
+node write_text(node const& group, std::string const& name, std::string_view text, std::string_view long_name);
 
 /// A dimension without a coordinate of its own, marked as netCDF marks it.
 node create_dimension(node const& group, std::string const& name, std::uint64_t size);

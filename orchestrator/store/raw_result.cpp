@@ -39,8 +39,7 @@ trailer trailer_of(std::span<std::uint8_t const> cbor) {
 
 // The CBOR of a whole file, once its trailer vouches for it.
 std::span<std::uint8_t const> checked_cbor(std::span<std::uint8_t const> file) {
-  if (file.size() < trailer_size ||
-      std::memcmp(file.last(trailer_size).data(), magic.data(), magic.size()) != 0)
+  if (file.size() < trailer_size || std::memcmp(file.last(trailer_size).data(), magic.data(), magic.size()) != 0)
     throw format_error("is truncated, or no raw result: it does not end in a trailer");
   auto const cbor = file.first(file.size() - trailer_size);
   auto const end = file.last(trailer_size).data();

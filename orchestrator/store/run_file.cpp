@@ -30,14 +30,13 @@ run_file::run_file(run_folder const& folder, run_info const& info, job const& ru
                     std::to_string(run_file_format.major) + "." + std::to_string(run_file_format.minor));
   h5::set_attribute(file_, "run_id", info.run_id);
   h5::set_attribute(file_, "started", info.started);
-  h5::set_attribute(file_, "software",
-                    "plateau" + (version == info.versions.end() ? "" : " " + version->second));
+  h5::set_attribute(file_, "software", "plateau" + (version == info.versions.end() ? "" : " " + version->second));
   h5::write_text(file_, "job", info.job.dump(2), "the job as it was run, JSON");
   h5::write_text(file_, "environment", environment_text(info), "ranks, devices and versions, JSON");
 }
 
 run_file::~run_file() {
-  if (file_.id() < 0) return;
+  if (finished_) return;
   file_ = {};
   std::error_code ignored;
   std::filesystem::remove(partial(folder_), ignored);
@@ -47,6 +46,7 @@ void run_file::finish(bool complete) {
   h5::set_attribute(file_, "complete", std::int64_t{complete});
   file_.close();
   publish(partial(folder_), folder_.run_h5());
+  finished_ = true;
 }
 
 } // namespace plateau

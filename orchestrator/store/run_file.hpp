@@ -32,6 +32,7 @@ private:
   run_info const& info_;
   job const& run_;
   h5::node file_;
+  bool finished_ = false;
 };
 
 } // namespace plateau

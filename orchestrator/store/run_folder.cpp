@@ -30,8 +30,7 @@ std::string rank_name(std::int64_t rank, char const* extension) {
 std::string safe_for_a_file_name(std::string_view text) {
   std::string safe;
   for (unsigned char const c : text.substr(0, longest_name))
-    safe += std::isalnum(c) != 0 || c == '_' || c == '-' || (c == '.' && !safe.empty()) ? static_cast<char>(c)
-                                                                                        : '_';
+    safe += std::isalnum(c) != 0 || c == '_' || c == '-' || (c == '.' && !safe.empty()) ? static_cast<char>(c) : '_';
   return safe.empty() ? "job" : safe;
 }
 
@@ -78,9 +77,8 @@ run_folder create_run_folder(fs::path const& path) {
   bool const taken = fs::exists(fs::symlink_status(path, ignored)) &&
                      (!fs::is_directory(path, ignored) || !fs::is_empty(path, ignored));
   auto const refuse = [&] {
-    throw input_error(path.string() +
-                      ": exists and is not an empty folder; a run never overwrites anything: choose "
-                      "another folder with -o, or resume it with --resume");
+    throw input_error(path.string() + ": exists and is not an empty folder; a run never overwrites anything: choose "
+                                      "another folder with -o, or resume it with --resume");
   };
   if (taken) refuse();
   fs::create_directories(path);
@@ -100,9 +98,7 @@ run_folder open_run_folder(fs::path const& path) {
   return folder;
 }
 
-void write_run_info(run_folder const& folder, run_info const& info) {
-  write_json(folder.run_json(), encode(info));
-}
+void write_run_info(run_folder const& folder, run_info const& info) { write_json(folder.run_json(), encode(info)); }
 
 run_info read_run_info(run_folder const& folder) {
   return read_described<run_info>(folder.run_json(), [](json const& d) { check_format(d, run_info_format); });
