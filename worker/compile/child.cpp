@@ -53,8 +53,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 } // namespace
 
-int run_child(std::vector<std::string> const& arguments,
-              std::map<std::string, std::string> const& environment, std::filesystem::path const& log) {
+int run_child(std::vector<std::string> const& arguments, std::map<std::string, std::string> const& environment,
+              std::filesystem::path const& log) {
   file_actions files;
   check(posix_spawn_file_actions_addopen(&files.value, 0, "/dev/null", O_RDONLY, 0), "posix_spawn");
   check(posix_spawn_file_actions_addopen(&files.value, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644),
@@ -72,8 +72,8 @@ int run_child(std::vector<std::string> const& arguments,
   auto argument_texts = arguments;
   auto environment_texts = environment_with(environment);
   pid_t child = 0;
-  check(posix_spawnp(&child, arguments[0].c_str(), &files.value, &signals.value,
-                     pointers(argument_texts).data(), pointers(environment_texts).data()),
+  check(posix_spawnp(&child, arguments[0].c_str(), &files.value, &signals.value, pointers(argument_texts).data(),
+                     pointers(environment_texts).data()),
         arguments[0]);
   int status = 0;
   while (waitpid(child, &status, 0) < 0)

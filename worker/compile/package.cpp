@@ -41,8 +41,7 @@ std::string environment(char const* name, std::string const& fallback) {
 
 fs::path cache_folder() {
   if (auto const cache = environment("PLATEAU_CACHE", ""); !cache.empty()) return cache;
-  if (auto const cache = environment("XDG_CACHE_HOME", ""); !cache.empty())
-    return fs::path(cache) / "plateau";
+  if (auto const cache = environment("XDG_CACHE_HOME", ""); !cache.empty()) return fs::path(cache) / "plateau";
   if (auto const home = environment("HOME", ""); !home.empty()) return fs::path(home) / ".cache" / "plateau";
   throw compile_error("there is no place to keep compiled packages; set PLATEAU_CACHE to a folder");
 }
@@ -55,8 +54,7 @@ std::string read_file(fs::path const& path) {
 void write_file(fs::path const& path, std::string_view text) {
   std::ofstream file(path, std::ios::binary);
   file << text;
-  if (!file.flush())
-    throw compile_error(path.string() + " cannot be written; set PLATEAU_CACHE to a folder that can");
+  if (!file.flush()) throw compile_error(path.string() + " cannot be written; set PLATEAU_CACHE to a folder that can");
 }
 
 // FNV-1a, 64 bits, in hexadecimal.
@@ -64,29 +62,29 @@ std::string digest(std::string_view bytes) {
   std::uint64_t hash = 0xcbf29ce484222325;
   for (unsigned char const byte : bytes) hash = (hash ^ byte) * 0x100000001b3;
   std::string text(16, '0');
-  for (auto digit = text.rbegin(); digit != text.rend(); ++digit, hash >>= 4)
-    *digit = "0123456789abcdef"[hash & 15];
+  for (auto digit = text.rbegin(); digit != text.rend(); ++digit, hash >>= 4) *digit = "0123456789abcdef"[hash & 15];
   return text;
 }
 
 std::string compiler_version(fs::path const& folder) {
-  auto const log = folder / ("compiler-version-" + std::to_string(getpid()));
-  std::string first_line;
+  auto name = (folder / "compiler-version-XXXXXX").string();
+  int const file = mkstemp(name.data());
+  if (file < 0) throw compile_error(folder.string() + " cannot be written; set PLATEAU_CACHE to a folder that can");
+  close(file);
+  std::string text;
   try {
-    run_child({environment("CXX", "g++"), "--version"}, {}, log);
-    std::ifstream file(log);
-    std::getline(file, first_line);
+    run_child({environment("CXX", "g++"), "--version"}, {}, name);
+    text = read_file(name);
   } catch (std::system_error const&) { // no compiler: the compilation will say so in its own words
   }
   std::error_code ignored;
-  fs::remove(log, ignored);
-  return first_line;
+  fs::remove(name, ignored);
+  return text.substr(0, text.find('\n'));
 }
 
 // Variables that change what Inductor makes.
 std::set<std::string> compiler_variables() {
-  static constexpr std::array<std::string_view, 4> prefixes{"TORCHINDUCTOR_", "AOT_INDUCTOR_", "AOTINDUCTOR_",
-                                                            "CXX="};
+  static constexpr std::array<std::string_view, 4> prefixes{"TORCHINDUCTOR_", "AOT_INDUCTOR_", "AOTINDUCTOR_", "CXX="};
   std::set<std::string> found;
   for (char** variable = environ; *variable != nullptr; ++variable)
     if (std::ranges::any_of(prefixes, [&](auto p) { return std::string_view(*variable).starts_with(p); }))
@@ -98,9 +96,8 @@ std::set<std::string> compiler_variables() {
 std::string key_of(package_spec const& spec, fs::path const& folder) {
   std::string all = codec::encode(spec).dump() + std::string(compile_script) + compiler_version(folder);
   for (auto const& variable : compiler_variables()) all += '\n' + variable;
-  return spec.program + "-" + spec.dtype + "-h" + std::to_string(spec.hidden) + "-b" +
-         std::to_string(spec.batch) + "-s" + std::to_string(spec.seq_len) + "-" + spec.device + "-" +
-         digest(all);
+  return spec.program + "-" + spec.dtype + "-h" + std::to_string(spec.hidden) + "-b" + std::to_string(spec.batch) +
+         "-s" + std::to_string(spec.seq_len) + "-" + spec.device + "-" + digest(all);
 }
 
 bool is_whole(entry const& e) {
@@ -112,15 +109,13 @@ bool is_whole(entry const& e) {
 // Held as long as it lives, by one process of the node at a time.
 class exclusive_lock {
 public:
-  explicit exclusive_lock(fs::path const& path)
-      : fd_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+  explicit exclusive_lock(fs::path const& path) : fd_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
     while (fd_ >= 0 && flock(fd_, LOCK_EX) != 0)
       if (errno != EINTR) {
         close(fd_);
         fd_ = -1;
       }
-    if (fd_ < 0)
-      throw compile_error(path.string() + " cannot be locked: " + std::generic_category().message(errno));
+    if (fd_ < 0) throw compile_error(path.string() + " cannot be locked: " + std::generic_category().message(errno));
   }
   ~exclusive_lock() { close(fd_); }
   exclusive_lock(exclusive_lock const&) = delete;
@@ -160,8 +155,7 @@ std::string reason_in(std::string const& log) {
 
 void run_compiler(package_spec const& spec, entry const& e, fs::path const& made) {
   auto const script = e.building / "compile_package.py", twin = e.building / (spec.program + ".py"),
-             spec_file = e.building / "spec.json",
-             python = fs::path(environment("PLATEAU_PYTHON", PLATEAU_PYTHON));
+             spec_file = e.building / "spec.json", python = fs::path(environment("PLATEAU_PYTHON", PLATEAU_PYTHON));
   write_file(script, compile_script);
   write_file(twin, spec.twin);
   write_file(spec_file, codec::encode(spec).dump(2));
@@ -191,8 +185,7 @@ double compile(package_spec const& spec, entry const& e) {
   description.erase("twin");
   write_file(
       about,
-      json({{"package", description}, {"compile_seconds", seconds}, {"fnv1a64", digest(read_file(made))}})
-              .dump(2) +
+      json({{"package", description}, {"compile_seconds", seconds}, {"fnv1a64", digest(read_file(made))}}).dump(2) +
           "\n");
   fs::rename(made, e.package);
   fs::rename(about, e.about);
@@ -206,8 +199,8 @@ compiled_package find_or_compile(package_spec const& spec, std::function<void(bo
   auto const folder = fs::absolute(cache_folder());
   fs::create_directories(folder);
   auto const key = key_of(spec, folder);
-  entry const e{folder / (key + ".pt2"), folder / (key + ".json"), folder / (key + ".log"),
-                folder / (key + ".lock"), folder / (key + ".building")};
+  entry const e{folder / (key + ".pt2"), folder / (key + ".json"), folder / (key + ".log"), folder / (key + ".lock"),
+                folder / (key + ".building")};
   compiled_package const cached{e.package, {.key = key, .from_cache = true, .compile_seconds = 0}};
   if (is_whole(e)) return cached;
 
