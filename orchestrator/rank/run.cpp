@@ -180,7 +180,7 @@ void rank_run::agree_on_folder() {
     shares =
         std::filesystem::exists(path / ".nonce", ignored) && read_text(path / ".nonce") == agreed["nonce"];
     try {
-      folder_ = shares ? open_run_folder(path) : create_run_folder(path);
+      folder_ = shares ? run_folder{path} : create_run_folder(path);
     } catch (std::exception const& e) {
       complaint = "rank " + std::to_string(ranks_.rank()) + " on " + host_name() + ": " + e.what();
     }
