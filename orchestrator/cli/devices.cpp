@@ -19,8 +19,7 @@ struct devices_flags {
 
 // A worker's answer to hello, as local rank `rank` of `ranks`.
 device_info ask(devices_flags const& flags, std::int64_t rank) {
-  auto const log =
-      std::filesystem::temp_directory_path() / ("plateau-devices-" + std::to_string(getpid()) + ".log");
+  auto const log = std::filesystem::temp_directory_path() / ("plateau-devices-" + std::to_string(getpid()) + ".log");
   protocol::hello hello;
   hello.rank = hello.local_rank = rank;
   hello.local_size = flags.ranks;
@@ -36,8 +35,8 @@ device_info ask(devices_flags const& flags, std::int64_t rank) {
 exit_code devices(devices_flags const& flags) {
   for (std::int64_t rank = 0; rank < flags.ranks; ++rank) {
     auto const d = ask(flags, rank);
-    std::cout << "local rank " << rank << ": " << d.kind << (d.index ? " " + std::to_string(*d.index) : "")
-              << ", " << d.name << ", " << d.memory_bytes / (1 << 20) << " MiB, CPUs " << d.cpu_set
+    std::cout << "local rank " << rank << ": " << d.kind << (d.index ? " " + std::to_string(*d.index) : "") << ", "
+              << d.name << ", " << d.memory_bytes / (1 << 20) << " MiB, CPUs " << d.cpu_set
               << (d.uuid ? ", " + *d.uuid : "") << '\n';
     for (auto const& [what, version] : d.versions) std::cout << "    " << what << ' ' << version << '\n';
   }
@@ -48,12 +47,11 @@ exit_code devices(devices_flags const& flags) {
 
 run_subcommand add_devices(CLI::App& program) {
   auto flags = std::make_shared<devices_flags>();
-  auto* command = program.add_subcommand(
-      "devices", "Show what a worker sees here, and which device each local rank gets");
+  auto* command =
+      program.add_subcommand("devices", "Show what a worker sees here, and which device each local rank gets");
   command->footer("Example: plateau devices -n 2");
   command->add_option("-n,--ranks", flags->ranks, "local ranks")->check(CLI::Range(1, 1024));
-  command->add_option("--device", flags->device, "auto, cuda or cpu")
-      ->check(CLI::IsMember({"auto", "cuda", "cpu"}));
+  command->add_option("--device", flags->device, "auto, cuda or cpu")->check(CLI::IsMember({"auto", "cuda", "cpu"}));
   command->add_option("--worker", flags->worker, "")->group("");
   return [flags] { return devices(*flags); };
 }

@@ -68,16 +68,15 @@ launcher start(launch_plan const& plan) {
   posix_spawnattr_setsigdefault(&attributes, &all);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
   pid_t pid = -1;
-  int const error =
-      posix_spawnp(&pid, arguments[0], &files, &attributes, arguments.data(), environment.data());
+  int const error = posix_spawnp(&pid, arguments[0], &files, &attributes, arguments.data(), environment.data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   close(out[1]);
   close(err[1]);
   if (error != 0)
-    throw input_error("cannot start " + command[0] + " (" + std::generic_category().message(error) + "); " +
-                      (command[0] == "mpirun" ? "install Open MPI, or start the ranks yourself"
-                                              : "is Slurm's srun on the PATH?"));
+    throw input_error(
+        "cannot start " + command[0] + " (" + std::generic_category().message(error) + "); " +
+        (command[0] == "mpirun" ? "install Open MPI, or start the ranks yourself" : "is Slurm's srun on the PATH?"));
   return {pid, out[0], err[0]};
 }
 
@@ -156,8 +155,7 @@ exit_code assemble_what_is_left(std::filesystem::path const& folder, int wait_st
   }
   std::cerr << "the ranks died before the run was complete: " << how << "; keeping every finished case\n";
   auto const left = open_run_folder(folder);
-  run_outcome const outcome{static_cast<std::int64_t>(exit_code::incomplete), "the ranks died: " + how,
-                            utc_now()};
+  run_outcome const outcome{static_cast<std::int64_t>(exit_code::incomplete), "the ranks died: " + how, utc_now()};
   auto const assembled = assemble(left, outcome);
   for (auto const& complaint : assembled.complaints) std::cerr << complaint << '\n';
   write_outcome(left, outcome);

@@ -24,7 +24,7 @@ struct run_flags {
   bool dry_run = false;
   double grace = 30;
   std::string worker;
-  bool as_rank = false;
+  bool as_rank = false, mark_latest = false;
   std::string started_by = "external";
   std::optional<std::int64_t> expected_ranks;
 };
@@ -43,20 +43,19 @@ std::vector<job_override> overrides_of(run_flags const& flags) {
 
 job read_job(run_flags const& flags) {
   auto const bytes = read_file(flags.job_file);
-  return parse_job({reinterpret_cast<char const*>(bytes.data()), bytes.size()}, flags.job_file,
-                   overrides_of(flags));
+  return parse_job({reinterpret_cast<char const*>(bytes.data()), bytes.size()}, flags.job_file, overrides_of(flags));
 }
 
 // What every rank runs: this program again, told that it is a rank.
 std::vector<std::string> rank_program(run_flags const& flags, launch_plan const& plan,
                                       std::filesystem::path const& folder) {
-  std::vector<std::string> words{this_program().string(), "run",
-                                 std::filesystem::absolute(flags.job_file).string()};
+  std::vector<std::string> words{this_program().string(), "run", std::filesystem::absolute(flags.job_file).string()};
   for (auto const& [field, text] : flags.fields) words.push_back(flag_name(field) + "=" + text);
   words.insert(words.end(), {"-o", folder.string(), "--grace", std::to_string(flags.grace), "--worker",
                              worker_program(flags.worker).string(), "--as-rank", "--started-by",
                              plan.role == launch_role::start_srun ? "srun" : "mpirun", "--expected-ranks",
                              std::to_string(plan.ranks)});
+  if (!flags.folder) words.push_back("--mark-latest");
   return words;
 }
 
@@ -76,8 +75,7 @@ exit_code dry_run(job const& j, launch_plan const& plan) {
   constexpr std::int64_t bytes_per_request = 2 * sizeof(std::int64_t);
   std::cout << cases.size() << " cases on " << plan.ranks << (plan.ranks == 1 ? " rank; " : " ranks; ")
             << requests * plan.ranks << " timed requests, about "
-            << std::max<std::int64_t>(1, requests * plan.ranks * bytes_per_request / 1'000'000)
-            << " MB of samples\n"
+            << std::max<std::int64_t>(1, requests * plan.ranks * bytes_per_request / 1'000'000) << " MB of samples\n"
             << shell_text(launch_command(plan)) << '\n';
   return exit_code::good;
 }
@@ -87,6 +85,7 @@ exit_code as_rank(run_flags const& flags) {
   options.job_file = flags.job_file;
   options.overrides = overrides_of(flags);
   if (flags.folder) options.folder = *flags.folder;
+  options.mark_latest = flags.mark_latest || !flags.folder;
   options.worker = worker_program(flags.worker);
   options.launcher = flags.started_by;
   options.expected_ranks = flags.expected_ranks;
@@ -106,15 +105,13 @@ exit_code run(run_flags const& flags) {
   plan.role = role;
   plan.ranks = rank_count(flags.ranks, role, current_environment(), visible_gpus());
   plan.launcher_args = flags.launch_args;
-  auto const folder =
-      std::filesystem::absolute(flags.folder ? std::filesystem::path(*flags.folder)
-                                             : std::filesystem::path("runs") / new_run_id(j.name));
+  auto const folder = std::filesystem::absolute(flags.folder ? std::filesystem::path(*flags.folder)
+                                                             : std::filesystem::path("runs") / new_run_id(j.name));
   plan.program = rank_program(flags, plan, folder);
   if (flags.dry_run) return dry_run(j, plan);
   std::error_code ignored;
   if (std::filesystem::exists(folder, ignored) && !std::filesystem::is_empty(folder, ignored))
-    throw input_error(folder.string() +
-                      " exists, and a run never overwrites anything; give another folder with -o");
+    throw input_error(folder.string() + " exists, and a run never overwrites anything; give another folder with -o");
   auto const code = start_ranks(plan, folder);
   return code;
 }
@@ -128,22 +125,20 @@ run_subcommand add_run(CLI::App& program) {
                   "  plateau run jobs/smoke_cpu.json -n 2\n"
                   "  plateau run jobs/smoke_cpu.json --modes eager,arena --hidden 512\n"
                   "  mpirun -n 4 plateau run jobs/smoke_cpu.json");
-  command->add_option("JOB", flags->job_file, "job file; an earlier run's summary.json is one, too")
-      ->required();
+  command->add_option("JOB", flags->job_file, "job file; an earlier run's summary.json is one, too")->required();
   command->add_option("-n,--ranks", flags->ranks, "ranks to start; by default one per visible GPU, else 1")
       ->check(CLI::Range(1, 1'000'000));
   command->add_option("-o,--output", flags->folder, "the run folder; by default runs/<time>-<name>-<id>");
   command->add_flag("--dry-run", flags->dry_run, "list the cases and the launch command, start nothing");
   command->add_option("--launcher", flags->launcher, "mpirun or srun, instead of what fits the place")
       ->check(CLI::IsMember({"mpirun", "srun"}));
-  command
-      ->add_option("--launch-args", flags->launch_args,
-                   "further arguments of the launcher, such as its hosts")
+  command->add_option("--launch-args", flags->launch_args, "further arguments of the launcher, such as its hosts")
       ->allow_extra_args(false);
   command->add_option("--grace", flags->grace, "seconds that the current case gets after Ctrl-C")
       ->check(CLI::Range(0.0, 86400.0));
   command->add_option("--worker", flags->worker, "")->group("");
   command->add_flag("--as-rank", flags->as_rank, "")->group("");
+  command->add_flag("--mark-latest", flags->mark_latest, "")->group("");
   command->add_option("--started-by", flags->started_by, "")->group("");
   command->add_option("--expected-ranks", flags->expected_ranks, "")->group("");
   for (auto const& field : job_fields())

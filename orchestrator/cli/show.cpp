@@ -25,8 +25,7 @@ exit_code show(show_flags const& flags) {
   if (!std::filesystem::exists(file, ignored))
     throw input_error(file.string() + " is not there; plateau assemble builds it from what a run left");
   auto const summary = json::parse(read_file(file), nullptr, false);
-  if (summary.is_discarded())
-    throw input_error(file.string() + ": not JSON; needs a plateau summary or a run folder");
+  if (summary.is_discarded()) throw input_error(file.string() + ": not JSON; needs a plateau summary or a run folder");
   if (flags.format == "json")
     std::cout << summary.dump(2) << '\n';
   else

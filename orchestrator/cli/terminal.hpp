@@ -15,8 +15,7 @@ public:
   terminal& operator=(terminal const&) = delete;
 
   void line(std::string_view text);
-  void
-  status(std::string_view text); ///< replaces the live line; does nothing when standard error is no terminal
+  void status(std::string_view text); ///< replaces the live line; does nothing when standard error is no terminal
 
 private:
   bool live_;

@@ -23,8 +23,8 @@ void list_fields() {
   for (auto const& field : job_fields()) {
     auto const fallback = field.get(job{});
     std::cout << field.name << "  (default "
-              << (field.name == "name" || fallback.is_null() ? "see below" : fallback.dump()) << ")\n    "
-              << field.help << '\n';
+              << (field.name == "name" || fallback.is_null() ? "see below" : fallback.dump()) << ")\n    " << field.help
+              << '\n';
   }
 }
 
@@ -47,8 +47,8 @@ void check_run(run_folder const& run) {
     }
   }
   if (!complaints.empty()) throw input_error(run.path.string() + ": damaged results:" + complaints);
-  std::cout << run.path.string() << ": a run of " << info.ranks.size() << " ranks, " << good << " of "
-            << expected << " results there, all whole\n";
+  std::cout << run.path.string() << ": a run of " << info.ranks.size() << " ranks, " << good << " of " << expected
+            << " results there, all whole\n";
 }
 
 exit_code validate(validate_flags const& flags) {

@@ -19,8 +19,7 @@ void check(int code, char const* what) {
   char text[MPI_MAX_ERROR_STRING];
   int length = 0;
   MPI_Error_string(code, text, &length);
-  throw std::runtime_error(std::string(what) +
-                           ": MPI says: " + std::string(text, static_cast<std::size_t>(length)));
+  throw std::runtime_error(std::string(what) + ": MPI says: " + std::string(text, static_cast<std::size_t>(length)));
 }
 
 int as_count(std::size_t n) { return static_cast<int>(n); } // pieces and texts are far below 2^31
@@ -62,8 +61,7 @@ void communicator::complete(Start start, seconds deadline, char const* what, pac
       if (waited > deadline)
         throw collective_timeout(std::string(what) + ": another rank did not answer within " +
                                  std::to_string(static_cast<long>(deadline.count())) + " s");
-      if (p == pace::sleeping && waited > polled_for)
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (p == pace::sleeping && waited > polled_for) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   } catch (...) {
     broken_ = true;
@@ -85,8 +83,7 @@ std::vector<std::int64_t> communicator::all_gather(std::int64_t mine, seconds de
   return all;
 }
 
-std::vector<std::string> communicator::all_gather(std::string const& mine, seconds deadline,
-                                                  char const* what) {
+std::vector<std::string> communicator::all_gather(std::string const& mine, seconds deadline, char const* what) {
   auto const sizes = all_gather(static_cast<std::int64_t>(mine.size()), deadline, what);
   std::vector<int> counts, offsets;
   int total = 0;
@@ -110,8 +107,7 @@ std::vector<std::string> communicator::all_gather(std::string const& mine, secon
 
 std::string communicator::broadcast(std::string const& text, seconds deadline, char const* what) {
   auto size = static_cast<std::int64_t>(text.size());
-  complete([&](MPI_Request* r) { return MPI_Ibcast(&size, 1, MPI_INT64_T, 0, MPI_COMM_WORLD, r); }, deadline,
-           what);
+  complete([&](MPI_Request* r) { return MPI_Ibcast(&size, 1, MPI_INT64_T, 0, MPI_COMM_WORLD, r); }, deadline, what);
   std::string received = text;
   received.resize(static_cast<std::size_t>(size));
   complete(
@@ -124,9 +120,8 @@ std::string communicator::broadcast(std::string const& text, seconds deadline, c
 
 void communicator::send(std::span<std::uint8_t const> bytes, int to, seconds deadline, char const* what) {
   auto size = static_cast<std::int64_t>(bytes.size());
-  complete(
-      [&](MPI_Request* r) { return MPI_Isend(&size, 1, MPI_INT64_T, to, result_tag, MPI_COMM_WORLD, r); },
-      deadline, what, pace::spinning);
+  complete([&](MPI_Request* r) { return MPI_Isend(&size, 1, MPI_INT64_T, to, result_tag, MPI_COMM_WORLD, r); },
+           deadline, what, pace::spinning);
   for (std::size_t at = 0; at < bytes.size(); at += largest_piece) {
     auto const piece = bytes.subspan(at, std::min(largest_piece, bytes.size() - at));
     complete(
@@ -139,16 +134,14 @@ void communicator::send(std::span<std::uint8_t const> bytes, int to, seconds dea
 
 std::vector<std::uint8_t> communicator::receive(int from, seconds deadline, char const* what) {
   std::int64_t size = 0;
-  complete(
-      [&](MPI_Request* r) { return MPI_Irecv(&size, 1, MPI_INT64_T, from, result_tag, MPI_COMM_WORLD, r); },
-      deadline, what, pace::spinning);
+  complete([&](MPI_Request* r) { return MPI_Irecv(&size, 1, MPI_INT64_T, from, result_tag, MPI_COMM_WORLD, r); },
+           deadline, what, pace::spinning);
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(size));
   for (std::size_t at = 0; at < bytes.size(); at += largest_piece) {
     auto const piece = std::span(bytes).subspan(at, std::min(largest_piece, bytes.size() - at));
     complete(
         [&](MPI_Request* r) {
-          return MPI_Irecv(piece.data(), as_count(piece.size()), MPI_BYTE, from, result_tag, MPI_COMM_WORLD,
-                           r);
+          return MPI_Irecv(piece.data(), as_count(piece.size()), MPI_BYTE, from, result_tag, MPI_COMM_WORLD, r);
         },
         deadline, what, pace::spinning);
   }

@@ -87,11 +87,10 @@ std::string host_id() {
 
 void check_world(communicator const& ranks, rank_options const& options) {
   if (!options.expected_ranks || *options.expected_ranks == ranks.size()) return;
-  throw input_error(
-      "asked for " + std::to_string(*options.expected_ranks) +
-      " ranks, but this one finds itself in a world of " + std::to_string(ranks.size()) +
-      "; mpirun (or srun) and plateau are of different MPI installations: use the mpirun of the Open MPI "
-      "that plateau was built with");
+  throw input_error("asked for " + std::to_string(*options.expected_ranks) +
+                    " ranks, but this one finds itself in a world of " + std::to_string(ranks.size()) +
+                    "; mpirun (or srun) and plateau are of different MPI installations: use the mpirun of the Open MPI "
+                    "that plateau was built with");
 }
 
 // One run, on this rank.
@@ -147,9 +146,7 @@ void rank_run::agree_on_job() {
       ranks_,
       [&] {
         check_world(ranks_, options_);
-        return to_json(
-                   parse_job(read_text(options_.job_file), options_.job_file.string(), options_.overrides))
-            .dump();
+        return to_json(parse_job(read_text(options_.job_file), options_.job_file.string(), options_.overrides)).dump();
       },
       "reading the job");
   job_ = parse_job(text, "job");
@@ -162,8 +159,7 @@ void rank_run::agree_on_folder() {
       ranks_,
       [&] {
         auto const id = new_run_id(job_.name);
-        auto const path =
-            std::filesystem::absolute(options_.folder.value_or(std::filesystem::path("runs") / id));
+        auto const path = std::filesystem::absolute(options_.folder.value_or(std::filesystem::path("runs") / id));
         folder_ = create_run_folder(path);
         write_durably(path / ".nonce", nonce);
         return json{{"run_id", id}, {"path", path.string()}, {"nonce", nonce}}.dump();
@@ -177,8 +173,7 @@ void rank_run::agree_on_folder() {
   if (!shares) {
     std::filesystem::path const path = agreed["path"].get<std::string>();
     std::error_code ignored;
-    shares =
-        std::filesystem::exists(path / ".nonce", ignored) && read_text(path / ".nonce") == agreed["nonce"];
+    shares = std::filesystem::exists(path / ".nonce", ignored) && read_text(path / ".nonce") == agreed["nonce"];
     try {
       folder_ = shares ? run_folder{path} : create_run_folder(path);
     } catch (std::exception const& e) {
@@ -195,8 +190,7 @@ void rank_run::agree_on_folder() {
 }
 
 void rank_run::bring_up_workers() {
-  worker_command command{options_.worker, without_launcher(current_environment()),
-                         folder_.worker_log(ranks_.rank())};
+  worker_command command{options_.worker, without_launcher(current_environment()), folder_.worker_log(ranks_.rank())};
   for (auto const& [name, value] : job_.env) command.env[name] = value;
   protocol::hello hello;
   hello.run_id = run_id_;
@@ -264,13 +258,12 @@ void rank_run::write_down_the_run(std::vector<rank_info> const& infos) {
   info.ranks = infos;
   auto const device = infos.front().device ? infos.front().device->name : std::string("no device");
   voice_.say(run_line::kind::note, job_.name + ": " + std::to_string(cases_of(job_).size()) + " cases on " +
-                                       std::to_string(infos.size()) +
-                                       (infos.size() == 1 ? " rank" : " ranks") + ", " + device);
+                                       std::to_string(infos.size()) + (infos.size() == 1 ? " rank" : " ranks") + ", " +
+                                       device);
   note_crowding(infos, info.warnings);
   write_durably(folder_.job_json(), info.job.dump(2) + "\n");
   write_run_info(folder_, info);
-  if (options_.folder) return;
-  point_latest_at(folder_);
+  if (options_.mark_latest) point_latest_at(folder_);
 }
 
 void rank_run::note_crowding(std::vector<rank_info> const& infos, std::vector<std::string>& warnings) {
@@ -280,9 +273,8 @@ void rank_run::note_crowding(std::vector<rank_info> const& infos, std::vector<st
     if (!info.device) continue;
     auto const most = *std::ranges::max_element(job_.concurrency_levels);
     if (info.device->cpus < most)
-      notes.insert("note: c" + std::to_string(most) + " puts " + std::to_string(most) +
-                   " stream threads on " + std::to_string(info.device->cpus) +
-                   (info.device->cpus == 1 ? " core" : " cores"));
+      notes.insert("note: c" + std::to_string(most) + " puts " + std::to_string(most) + " stream threads on " +
+                   std::to_string(info.device->cpus) + (info.device->cpus == 1 ? " core" : " cores"));
     if (info.device->cpus < sysconf(_SC_NPROCESSORS_ONLN) && info.device->cpus < most &&
         options_.launcher == "external")
       notes.insert("note: a rank is bound to CPU " + info.device->cpu_set +
@@ -300,20 +292,20 @@ communicator::seconds rank_run::others_may_prepare() const {
 }
 
 worker_process::look rank_run::look(std::string label) {
-  return [this, label = std::move(label),
-          last = std::string()](progress const& p) mutable -> std::optional<std::string> {
-    auto const now = p.now.load(std::memory_order_relaxed);
-    auto status = label + " " + std::string(name_of(now));
-    if (now == phase::soaking)
-      status += " " + std::to_string(p.soak_window.load(std::memory_order_relaxed)) + "/" +
-                std::to_string(job_.soak.windows);
-    if (status != last) voice_.say(run_line::kind::status, status);
-    last = std::move(status);
-    if (requested_stop() == stop_request::none) return std::nullopt;
-    if (!asked_to_stop_) asked_to_stop_ = steady_clock::now();
-    if (steady_clock::now() - *asked_to_stop_ < options_.grace) return std::nullopt;
-    return "given up: a stop was asked for";
-  };
+  return
+      [this, label = std::move(label), last = std::string()](progress const& p) mutable -> std::optional<std::string> {
+        auto const now = p.now.load(std::memory_order_relaxed);
+        auto status = label + " " + std::string(name_of(now));
+        if (now == phase::soaking)
+          status += " " + std::to_string(p.soak_window.load(std::memory_order_relaxed)) + "/" +
+                    std::to_string(job_.soak.windows);
+        if (status != last) voice_.say(run_line::kind::status, status);
+        last = std::move(status);
+        if (requested_stop() == stop_request::none) return std::nullopt;
+        if (!asked_to_stop_) asked_to_stop_ = steady_clock::now();
+        if (steady_clock::now() - *asked_to_stop_ < options_.grace) return std::nullopt;
+        return "given up: a stop was asked for";
+      };
 }
 
 // Runs the cases in order. Says why it stopped before the last one, or nothing.
@@ -353,8 +345,7 @@ std::string rank_run::run_cases() {
     auto const status = overall_status(record);
     auto line = std::to_string(i + 1) + "/" + std::to_string(cases.size()) + " " + id.text() +
                 std::string(width - id.text().size() + 2, ' ') + std::string(name_of(status)) + "  ";
-    voice_.say(run_line::kind::note,
-               line + (status == case_status::passed ? seconds : overall_reason(record)));
+    voice_.say(run_line::kind::note, line + (status == case_status::passed ? seconds : overall_reason(record)));
   }
   return "";
 }

@@ -31,16 +31,15 @@ std::variant<device_info, supervisor::no_worker> supervisor::bring_up(worker_pro
   worker_->send(hello_);
   auto answer = worker_->wait(hello_.run.timeouts_s, look);
   auto outcome = std::visit(
-      overloaded{
-          [](worker_lost& lost) -> std::variant<device_info, no_worker> {
-            return no_worker{lost.status, std::move(lost.reason), false};
-          },
-          [](protocol::event& event) -> std::variant<device_info, no_worker> {
-            if (auto* device = std::get_if<device_info>(&event)) return std::move(*device);
-            if (auto* failure = std::get_if<protocol::failure>(&event))
-              return no_worker{failure->status, std::move(failure->reason), true};
-            return no_worker{case_status::crashed, "the worker answered hello with something else", false};
-          }},
+      overloaded{[](worker_lost& lost) -> std::variant<device_info, no_worker> {
+                   return no_worker{lost.status, std::move(lost.reason), false};
+                 },
+                 [](protocol::event& event) -> std::variant<device_info, no_worker> {
+                   if (auto* device = std::get_if<device_info>(&event)) return std::move(*device);
+                   if (auto* failure = std::get_if<protocol::failure>(&event))
+                     return no_worker{failure->status, std::move(failure->reason), true};
+                   return no_worker{case_status::crashed, "the worker answered hello with something else", false};
+                 }},
       answer);
   if (auto const* device = std::get_if<device_info>(&outcome))
     device_ = *device;
@@ -63,8 +62,7 @@ std::optional<case_result> supervisor::prepare(case_id const& id, worker_process
   }
   auto& event = std::get<protocol::event>(answer);
   if (std::holds_alternative<protocol::ready>(event)) return std::nullopt;
-  if (auto const* failure = std::get_if<protocol::failure>(&event))
-    return result(failure->status, failure->reason);
+  if (auto const* failure = std::get_if<protocol::failure>(&event)) return result(failure->status, failure->reason);
   worker_.reset();
   return result(case_status::crashed, "the worker answered prepare with something else");
 }
@@ -88,9 +86,8 @@ case_result supervisor::measure(worker_process::look const& look) {
       curve.push_back(*point);
     } else if (auto const* failure = std::get_if<protocol::failure>(&event)) {
       return given_up(failure->status, failure->reason);
-    } else if (auto* done = std::get_if<case_result>(&event); done != nullptr && done->id == id_ &&
-                                                              done->rank == hello_.rank &&
-                                                              done->run_id == hello_.run_id) {
+    } else if (auto* done = std::get_if<case_result>(&event);
+               done != nullptr && done->id == id_ && done->rank == hello_.rank && done->run_id == hello_.run_id) {
       return std::move(*done);
     } else {
       worker_.reset();

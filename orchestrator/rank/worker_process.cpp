@@ -68,19 +68,17 @@ pid_t spawn(worker_command const& command, int socket, int memory) {
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setsigmask(&attributes, &blocked);
   posix_spawnattr_setsigdefault(&attributes, &fresh);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 
   std::vector<std::string> arguments{command.program.string()}, variables;
   for (auto const& [name, value] : command.env) variables.push_back(name + "=" + value);
   pid_t pid = -1;
-  int const error = posix_spawn(&pid, command.program.c_str(), &files, &attributes,
-                                pointers(arguments).data(), pointers(variables).data());
+  int const error = posix_spawn(&pid, command.program.c_str(), &files, &attributes, pointers(arguments).data(),
+                                pointers(variables).data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   if (error != 0)
-    throw std::system_error(error, std::generic_category(),
-                            "cannot start the worker " + command.program.string());
+    throw std::system_error(error, std::generic_category(), "cannot start the worker " + command.program.string());
   return pid;
 }
 
@@ -109,23 +107,15 @@ std::string seconds_text(double seconds) {
 
 patience patience_in(phase p, deadlines const& limits) {
   switch (p) {
-  case phase::compiling:
-    return {limits.compile, "did not finish compiling the package"};
-  case phase::warming_up:
-    return {limits.stall, "finished no warm-up request"};
-  case phase::timed:
-    return {limits.stall, "finished no timed request"};
-  case phase::soaking:
-    return {limits.stall, "finished no soak request"};
-  case phase::starting:
-    return {limits.prepare, "did not come up"};
+  case phase::compiling: return {limits.compile, "did not finish compiling the package"};
+  case phase::warming_up: return {limits.stall, "finished no warm-up request"};
+  case phase::timed: return {limits.stall, "finished no timed request"};
+  case phase::soaking: return {limits.stall, "finished no soak request"};
+  case phase::starting: return {limits.prepare, "did not come up"};
   case phase::idle:
-  case phase::waiting:
-    return {limits.prepare, "did not answer"};
-  case phase::finishing:
-    return {limits.prepare, "did not hand over its result"};
-  case phase::preparing:
-    break;
+  case phase::waiting: return {limits.prepare, "did not answer"};
+  case phase::finishing: return {limits.prepare, "did not hand over its result"};
+  case phase::preparing: break;
   }
   return {limits.prepare, "was not ready"};
 }
@@ -169,8 +159,7 @@ void worker_process::send(protocol::command const& command) {
   }
 }
 
-std::variant<protocol::event, worker_lost> worker_process::wait(deadlines const& limits,
-                                                                look const& while_waiting) {
+std::variant<protocol::event, worker_lost> worker_process::wait(deadlines const& limits, look const& while_waiting) {
   constexpr int tick_ms = 100;
   auto seen = footprint_of(*progress_);
   auto since = clock::now();
@@ -236,13 +225,11 @@ void worker_process::kill_group() {
 worker_lost worker_process::lost(case_status status, std::string reason) {
   kill_group();
   auto const now = progress_->now.load(std::memory_order_relaxed);
-  return {status,
-          std::move(reason) + " (phase: " + std::string(name_of(now)) + "); its output: " + log_name_};
+  return {status, std::move(reason) + " (phase: " + std::string(name_of(now)) + "); its output: " + log_name_};
 }
 
 worker_lost worker_process::lost_connection() {
-  if (auto const status = ended(std::chrono::seconds(2)))
-    return lost(case_status::crashed, describe_end(*status));
+  if (auto const status = ended(std::chrono::seconds(2))) return lost(case_status::crashed, describe_end(*status));
   return lost(case_status::crashed, "closed its connection without ending");
 }
 
