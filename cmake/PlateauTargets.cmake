@@ -16,7 +16,8 @@ endif()
 add_library(plateau_options INTERFACE)
 target_compile_features(plateau_options INTERFACE cxx_std_20)
 target_compile_options(plateau_options INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror>)
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror>
+  -g1) # enough for backtraces; the JSON library's full debug information takes half of the build's time
 target_include_directories(plateau_options INTERFACE ${PROJECT_SOURCE_DIR})
 
 # plateau_library(NAME SOURCES... LINK TARGETS...): a static library whose headers are also compiled alone.
@@ -35,5 +36,6 @@ function(plateau_library name)
   if(units)
     add_library(${name}_headers OBJECT ${units})
     target_link_libraries(${name}_headers PRIVATE ${name})
+    target_compile_options(${name}_headers PRIVATE -O0 -g0) # only their compiling matters
   endif()
 endfunction()

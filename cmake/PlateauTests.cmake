@@ -19,19 +19,23 @@ function(plateau_test name)
     PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
 endfunction()
 
-# plateau_pytest(NAME FILE LABELS scenario [TIMEOUT 60] [PROCESSORS 1]): one pytest file as one CTest test. It finds the
-# programs under test in the folder $PLATEAU_BIN, and the test's helpers in $PLATEAU_TEST_BIN.
+# plateau_pytest(NAME FILE LABELS scenario [TIMEOUT 60] [WORKERS 1]): one pytest file as one CTest test, its tests shared
+# out over as many pytest workers (tests that mostly wait). It finds the programs under test in the folder $PLATEAU_BIN,
+# and the test's helpers in $PLATEAU_TEST_BIN.
 set(PLATEAU_PYTHON ${PROJECT_SOURCE_DIR}/.venv/bin/python CACHE FILEPATH "The python whose torch wheel is used")
 function(plateau_pytest name file)
-  cmake_parse_arguments(arg "" "TIMEOUT;PROCESSORS" "LABELS" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT;WORKERS" "LABELS" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 60)
   endif()
-  if(NOT arg_PROCESSORS)
-    set(arg_PROCESSORS 1)
+  set(share)
+  set(processors 1)
+  if(arg_WORKERS)
+    set(share -n ${arg_WORKERS})
+    set(processors 2)
   endif()
   add_test(NAME ${name}
-    COMMAND ${PLATEAU_PYTHON} -m pytest -q -p no:cacheprovider ${CMAKE_CURRENT_SOURCE_DIR}/${file})
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS}
+    COMMAND ${PLATEAU_PYTHON} -m pytest -q -p no:cacheprovider ${share} ${CMAKE_CURRENT_SOURCE_DIR}/${file})
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} PROCESSORS ${processors}
     ENVIRONMENT "PLATEAU_BIN=${PROJECT_BINARY_DIR}/bin;PLATEAU_TEST_BIN=${PROJECT_BINARY_DIR}/tests;PYTHONDONTWRITEBYTECODE=1")
 endfunction()

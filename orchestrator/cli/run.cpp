@@ -24,7 +24,7 @@ struct run_flags {
   bool dry_run = false;
   double grace = 30;
   std::string worker;
-  bool as_rank = false, mark_latest = false;
+  bool as_rank = false, folder_is_ours = false;
   std::string started_by = "external";
   std::optional<std::int64_t> expected_ranks;
 };
@@ -55,7 +55,7 @@ std::vector<std::string> rank_program(run_flags const& flags, launch_plan const&
                              worker_program(flags.worker).string(), "--as-rank", "--started-by",
                              plan.role == launch_role::start_srun ? "srun" : "mpirun", "--expected-ranks",
                              std::to_string(plan.ranks)});
-  if (!flags.folder) words.push_back("--mark-latest");
+  if (!flags.folder) words.push_back("--folder-is-ours");
   return words;
 }
 
@@ -85,7 +85,7 @@ exit_code as_rank(run_flags const& flags) {
   options.job_file = flags.job_file;
   options.overrides = overrides_of(flags);
   if (flags.folder) options.folder = *flags.folder;
-  options.mark_latest = flags.mark_latest || !flags.folder;
+  options.folder_is_ours = flags.folder_is_ours || !flags.folder;
   options.worker = worker_program(flags.worker);
   options.launcher = flags.started_by;
   options.expected_ranks = flags.expected_ranks;
@@ -138,7 +138,7 @@ run_subcommand add_run(CLI::App& program) {
       ->check(CLI::Range(0.0, 86400.0));
   command->add_option("--worker", flags->worker, "")->group("");
   command->add_flag("--as-rank", flags->as_rank, "")->group("");
-  command->add_flag("--mark-latest", flags->mark_latest, "")->group("");
+  command->add_flag("--folder-is-ours", flags->folder_is_ours, "")->group("");
   command->add_option("--started-by", flags->started_by, "")->group("");
   command->add_option("--expected-ranks", flags->expected_ranks, "")->group("");
   for (auto const& field : job_fields())

@@ -158,7 +158,8 @@ void rank_run::agree_on_folder() {
   auto const agreed = json::parse(decided_by_rank_0(
       ranks_,
       [&] {
-        auto const id = new_run_id(job_.name);
+        bool const named = options_.folder && options_.folder_is_ours;
+        auto const id = named ? options_.folder->filename().string() : new_run_id(job_.name);
         auto const path = std::filesystem::absolute(options_.folder.value_or(std::filesystem::path("runs") / id));
         folder_ = create_run_folder(path);
         write_durably(path / ".nonce", nonce);
@@ -263,7 +264,7 @@ void rank_run::write_down_the_run(std::vector<rank_info> const& infos) {
   note_crowding(infos, info.warnings);
   write_durably(folder_.job_json(), info.job.dump(2) + "\n");
   write_run_info(folder_, info);
-  if (options_.mark_latest) point_latest_at(folder_);
+  if (options_.folder_is_ours) point_latest_at(folder_);
 }
 
 void rank_run::note_crowding(std::vector<rank_info> const& infos, std::vector<std::string>& warnings) {

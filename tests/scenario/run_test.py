@@ -41,6 +41,7 @@ def test_runs_latest_points_to_the_last_run(tmp_path):
     assert done.returncode == 0, done.stderr
     folder = tmp_path / done.stdout.splitlines()[-1]
     assert folder.parent == tmp_path / "runs" and (tmp_path / "runs" / "latest").resolve() == folder.resolve()
+    assert summary(folder)["run"]["run_id"] == folder.name
     shown = plateau("show", "runs/latest", cwd=tmp_path)
     assert shown.returncode == 0 and "eager.c2" in shown.stdout
     assert json.loads(plateau("show", "runs/latest", "--format", "json", cwd=tmp_path).stdout) == summary(folder)
