@@ -17,8 +17,8 @@ struct percentile {
   std::string_view name;
   double q;
 };
-inline constexpr std::array percentiles{percentile{"p50", 0.5}, percentile{"p95", 0.95},
-                                        percentile{"p99", 0.99}, percentile{"p99_9", 0.999}};
+inline constexpr std::array percentiles{percentile{"p50", 0.5}, percentile{"p95", 0.95}, percentile{"p99", 0.99},
+                                        percentile{"p99_9", 0.999}};
 
 /// A set of latencies, summarised. Nanoseconds.
 struct latency_summary {

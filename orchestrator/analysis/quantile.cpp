@@ -53,8 +53,7 @@ rank_bounds bounds_of(std::int64_t n, double q) {
   double sum = 0;
   for (auto p = b.p.begin(); p != b.p.end() && (sum += *p) <= tail; ++p) ++bounds.low; // P(B < low) <= tail
   sum = 0;
-  for (auto p = b.p.rbegin(); p != b.p.rend() && (sum += *p) <= tail; ++p)
-    --bounds.high; // P(B >= high) <= tail
+  for (auto p = b.p.rbegin(); p != b.p.rend() && (sum += *p) <= tail; ++p) --bounds.high; // P(B >= high) <= tail
   return bounds;
 }
 
@@ -70,8 +69,7 @@ std::int64_t samples_needed(double q) {
   return static_cast<std::int64_t>(std::ceil(std::log(tail) / std::log(std::max(q, 1 - q))));
 }
 
-std::optional<estimate> quantile(std::int64_t count, std::function<std::int64_t(std::int64_t)> const& nth,
-                                 double q) {
+std::optional<estimate> quantile(std::int64_t count, std::function<std::int64_t(std::int64_t)> const& nth, double q) {
   if (count == 0) return std::nullopt;
   auto const position = static_cast<double>(count - 1) * q;
   auto const below = static_cast<std::int64_t>(std::floor(position));

@@ -23,8 +23,7 @@ struct estimate {
 std::optional<estimate> quantile(std::span<std::int64_t const> sorted, double q);
 
 /// The same for samples that are not in one place: `nth(k)` is the k-th smallest of `count`, from 0.
-std::optional<estimate> quantile(std::int64_t count, std::function<std::int64_t(std::int64_t)> const& nth,
-                                 double q);
+std::optional<estimate> quantile(std::int64_t count, std::function<std::int64_t(std::int64_t)> const& nth, double q);
 
 /// How many samples both bounds of a quantile's interval need: 368 for 0.99, 3688 for 0.999.
 std::int64_t samples_needed(double q);

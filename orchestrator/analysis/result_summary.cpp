@@ -14,9 +14,8 @@ namespace plateau {
 namespace {
 
 constexpr double ns_per_ms = 1e6, ns_per_second = 1e9;
-constexpr auto percentile_method =
-    "linear interpolation of order statistics (Hyndman-Fan 7) over the raw samples of "
-    "all measured ranks";
+constexpr auto percentile_method = "linear interpolation of order statistics (Hyndman-Fan 7) over the raw samples of "
+                                   "all measured ranks";
 
 // The seed's keys of memory_pre and memory_post.
 constexpr std::array seed_counters{&counters::allocated_bytes, &counters::reserved_bytes,
@@ -118,9 +117,7 @@ std::optional<window> last_soak_window(scope const& s) {
 
 json churn_of(scope const& s, std::int64_t timed_requests) {
   auto const last = last_soak_window(s);
-  auto w =
-      last ? *last
-           : window{difference(total(s, &measurement::post), total(s, &measurement::pre)), timed_requests};
+  auto w = last ? *last : window{difference(total(s, &measurement::post), total(s, &measurement::pre)), timed_requests};
   return {{"allocation_events_per_request", per_request(w.delta.allocation_events, w.requests)},
           {"free_events_per_request", per_request(w.delta.free_events, w.requests)},
           {"segment_alloc_events_per_request", per_request(w.delta.segment_alloc_events, w.requests)},
@@ -129,10 +126,9 @@ json churn_of(scope const& s, std::int64_t timed_requests) {
 
 // The first thing that happened in the timed window of a rank although memory was to be stable, or nothing.
 std::string instability(scope const& s) {
-  constexpr std::array watched{std::pair{&counters::allocation_events, "allocations"},
-                               std::pair{&counters::segment_alloc_events, "segments"},
-                               std::pair{&counters::device_mallocs, "device mallocs"},
-                               std::pair{&counters::device_frees, "device frees"}};
+  constexpr std::array watched{
+      std::pair{&counters::allocation_events, "allocations"}, std::pair{&counters::segment_alloc_events, "segments"},
+      std::pair{&counters::device_mallocs, "device mallocs"}, std::pair{&counters::device_frees, "device frees"}};
   for (auto const* rank : s.ranks) {
     auto const delta = difference(rank->measured->post, rank->measured->pre);
     for (auto const& [member, words] : watched)
@@ -153,10 +149,9 @@ void add_memory(json& out, scope const& s) {
   out["segment_alloc_event_delta"] = unavailable ? json(nullptr) : json(delta.segment_alloc_events);
   auto const unstable = instability(s);
   out["memory_stable"] = unavailable ? json(nullptr) : json(unstable.empty());
-  out["memory_stable_reason"] = unavailable ? *unavailable
-                                : unstable.empty()
-                                    ? "no allocation, segment, device malloc or free in the timed window"
-                                    : unstable;
+  out["memory_stable_reason"] = unavailable        ? *unavailable
+                                : unstable.empty() ? "no allocation, segment, device malloc or free in the timed window"
+                                                   : unstable;
 }
 
 json attribution_of(scope const& s) {
@@ -256,8 +251,7 @@ std::int64_t start_skew_ns(run_record const& run, scope const& all, case_result 
   return result.measured->gate_ns - first;
 }
 
-json rank_entry(run_record const& run, scope const& all, case_result const& result,
-                latency_summary const& latency) {
+json rank_entry(run_record const& run, scope const& all, case_result const& result, latency_summary const& latency) {
   scope const one{run.run, all.record, {&result}};
   json out{{"rank", result.rank}};
   out.update(common_keys(one, latency));
@@ -275,15 +269,13 @@ json rank_entry(run_record const& run, scope const& all, case_result const& resu
 json number(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
 
 json soak_columns(std::span<memory_point const> points) {
-  constexpr std::array columns{&counters::allocated_bytes, &counters::reserved_bytes,
-                               &counters::allocation_events, &counters::free_events,
-                               &counters::segment_alloc_events};
+  constexpr std::array columns{&counters::allocated_bytes, &counters::reserved_bytes, &counters::allocation_events,
+                               &counters::free_events, &counters::segment_alloc_events};
   json out{{"requests", json::array()}, {"elapsed_sec", json::array()}};
   for (auto const& point : points) {
     out["requests"].push_back(point.requests);
     out["elapsed_sec"].push_back(static_cast<double>(point.elapsed_ns) / ns_per_second);
-    for (auto const member : columns)
-      out[std::string(name_of_counter(member))].push_back(point.allocator.*member);
+    for (auto const member : columns) out[std::string(name_of_counter(member))].push_back(point.allocator.*member);
     out["outside_bytes"].push_back(point.outside_bytes);
     out["host_resident_bytes"].push_back(point.host_resident_bytes);
   }
@@ -302,8 +294,7 @@ json result_summary(run_record const& run, case_record const& record, case_laten
   out["ranks_total"] = record.by_rank.size();
   out["ranks"] = json::array();
   for (auto const* rank : all.ranks)
-    out["ranks"].push_back(
-        rank_entry(run, all, *rank, *latencies.by_rank[static_cast<std::size_t>(rank->rank)]));
+    out["ranks"].push_back(rank_entry(run, all, *rank, *latencies.by_rank[static_cast<std::size_t>(rank->rank)]));
   return out;
 }
 

@@ -20,9 +20,7 @@ case_status status_on(std::optional<case_result> const& result) {
   return result ? result->status : case_status::missing;
 }
 
-std::string reason_on(std::optional<case_result> const& result) {
-  return result ? result->reason : "no result";
-}
+std::string reason_on(std::optional<case_result> const& result) { return result ? result->reason : "no result"; }
 
 // "rank 3", "ranks 0, 1, 5"
 std::string rank_list(std::vector<std::size_t> const& ranks) {
@@ -37,8 +35,7 @@ std::string reasons_of(case_record const& record) {
   for (std::size_t rank = 0; rank < record.by_rank.size(); ++rank) {
     if (status_on(record.by_rank[rank]) == case_status::passed) continue;
     auto const reason = reason_on(record.by_rank[rank]);
-    auto const same =
-        std::ranges::find(reasons, reason, &std::pair<std::string, std::vector<std::size_t>>::first);
+    auto const same = std::ranges::find(reasons, reason, &std::pair<std::string, std::vector<std::size_t>>::first);
     if (same == reasons.end())
       reasons.push_back({reason, {rank}});
     else
@@ -46,8 +43,7 @@ std::string reasons_of(case_record const& record) {
   }
   if (reasons.size() == 1 && reasons[0].second.size() == record.by_rank.size()) return reasons[0].first;
   std::string text;
-  for (auto const& [reason, ranks] : reasons)
-    text += (text.empty() ? "" : "; ") + rank_list(ranks) + ": " + reason;
+  for (auto const& [reason, ranks] : reasons) text += (text.empty() ? "" : "; ") + rank_list(ranks) + ": " + reason;
   return text;
 }
 
@@ -113,9 +109,7 @@ json environment_of(run_record const& run) {
 }
 
 char const* status_of(run_record const& run, json const& results) {
-  auto const passed = [](case_record const& record) {
-    return verdict_of(record).status == case_status::passed;
-  };
+  auto const passed = [](case_record const& record) { return verdict_of(record).status == case_status::passed; };
   if (std::ranges::all_of(run.cases, passed)) return "ok";
   return results.empty() ? "failed" : "partial";
 }
@@ -124,8 +118,7 @@ char const* status_of(run_record const& run, json const& results) {
 
 case_verdict verdict_of(case_record const& record) {
   for (auto const grave : gravest_first)
-    if (std::ranges::find(record.by_rank, grave, status_on) != record.by_rank.end())
-      return {grave, reasons_of(record)};
+    if (std::ranges::find(record.by_rank, grave, status_on) != record.by_rank.end()) return {grave, reasons_of(record)};
   if (record.by_rank.empty()) return {case_status::missing, "no rank"};
   return {case_status::passed, ""};
 }
@@ -137,10 +130,9 @@ json summary_of(run_record const& run, std::span<case_latencies const> latencies
     if (latencies[i].pooled) results.push_back(result_summary(run, run.cases[i], latencies[i]));
   }
   for (auto const& rank : run.info.ranks) ranks.push_back(encode(rank));
-  return {
-      {"schema", summary_format.text()}, {"status", status_of(run, results)},  {"meta", run.info.job},
-      {"results", std::move(results)},   {"cases", std::move(cases)},          {"missing", missing_of(run)},
-      {"run", run_entry(run)},           {"environment", environment_of(run)}, {"ranks", std::move(ranks)}};
+  return {{"schema", summary_format.text()}, {"status", status_of(run, results)},  {"meta", run.info.job},
+          {"results", std::move(results)},   {"cases", std::move(cases)},          {"missing", missing_of(run)},
+          {"run", run_entry(run)},           {"environment", environment_of(run)}, {"ranks", std::move(ranks)}};
 }
 
 } // namespace plateau
