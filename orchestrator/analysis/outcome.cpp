@@ -15,20 +15,13 @@ case_status status_on(std::optional<case_result> const& result) {
 // The later, the worse.
 int severity(case_status status) {
   switch (status) {
-  case case_status::passed:
-    return 0;
-  case case_status::skipped:
-    return 1;
-  case case_status::missing:
-    return 2;
-  case case_status::failed:
-    return 3;
-  case case_status::out_of_memory:
-    return 4;
-  case case_status::timed_out:
-    return 5;
-  case case_status::crashed:
-    return 6;
+  case case_status::passed: return 0;
+  case case_status::skipped: return 1;
+  case case_status::missing: return 2;
+  case case_status::failed: return 3;
+  case case_status::out_of_memory: return 4;
+  case case_status::timed_out: return 5;
+  case case_status::crashed: return 6;
   }
   return 7;
 }

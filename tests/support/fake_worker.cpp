@@ -24,8 +24,7 @@ namespace {
 class fake_worker {
 public:
   fake_worker()
-      : script_(json::parse(std::getenv("FAKE_WORKER_SCRIPT") != nullptr ? std::getenv("FAKE_WORKER_SCRIPT")
-                                                                         : "[]")),
+      : script_(json::parse(std::getenv("FAKE_WORKER_SCRIPT") != nullptr ? std::getenv("FAKE_WORKER_SCRIPT") : "[]")),
         progress_(static_cast<progress*>(
             mmap(nullptr, sizeof(progress), PROT_READ | PROT_WRITE, MAP_SHARED, protocol::progress_fd, 0))) {}
 
@@ -42,9 +41,7 @@ private:
   case_id id_;
 
   void send(protocol::event const& e) { protocol::send_frame(protocol::socket_fd, protocol::to_frame(e)); }
-  void send_bytes(std::vector<std::uint8_t> const& bytes) {
-    protocol::send_frame(protocol::socket_fd, bytes);
-  }
+  void send_bytes(std::vector<std::uint8_t> const& bytes) { protocol::send_frame(protocol::socket_fd, bytes); }
 
   // True when a fault ended the case.
   bool at(phase now, char const* step) {
