@@ -90,10 +90,14 @@ TEST_F(a_package, runs_on_all_threads_with_fewer_events_than_eager_and_is_found_
     events_of_a_request(eager);
     EXPECT_LT(events_of_a_request(c), events_of_a_request(eager));
   }
-  ready_case c(j, "compiled", 2); // the same options by another name
-  EXPECT_THAT(c.told, IsEmpty());
-  EXPECT_TRUE(c.mode->package()->from_cache);
-  expect_right_on_all_threads(c);
+  auto const before = install_cpu_allocator().read().allocated_bytes;
+  {
+    ready_case c(j, "compiled", 2); // the same options by another name
+    EXPECT_THAT(c.told, IsEmpty());
+    EXPECT_TRUE(c.mode->package()->from_cache);
+    expect_right_on_all_threads(c);
+  }
+  EXPECT_EQ(install_cpu_allocator().read().allocated_bytes, before) << "the weights die with their case";
 }
 
 TEST_F(a_package, is_not_there_without_a_compiler_and_the_reason_is_the_compiler_s_own) {
