@@ -2,30 +2,18 @@
 #include "orchestrator/analysis/outcome.hpp"
 
 #include <algorithm>
-#include <map>
+#include <array>
+#include <utility>
+#include <vector>
 
 namespace plateau {
 
 namespace {
 
-case_status status_on(std::optional<case_result> const& result) {
-  return result ? result->status : case_status::missing;
-}
+constexpr std::array gravest_first{case_status::crashed, case_status::out_of_memory, case_status::timed_out,
+                                   case_status::failed,  case_status::missing,       case_status::skipped};
 
-// The later, the worse.
-int severity(case_status status) {
-  switch (status) {
-  case case_status::passed: return 0;
-  case case_status::skipped: return 1;
-  case case_status::missing: return 2;
-  case case_status::failed: return 3;
-  case case_status::out_of_memory: return 4;
-  case case_status::timed_out: return 5;
-  case case_status::crashed: return 6;
-  }
-  return 7;
-}
-
+// "rank 3", "ranks 0-2,5"
 std::string rank_list(std::vector<std::size_t> const& ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (std::size_t i = 0; i < ranks.size(); ++i) {
@@ -38,31 +26,36 @@ std::string rank_list(std::vector<std::size_t> const& ranks) {
   return text;
 }
 
-} // namespace
-
-case_status overall_status(case_record const& c) {
-  auto worst = case_status::passed;
-  if (c.by_rank.empty()) return case_status::missing;
-  for (auto const& result : c.by_rank)
-    if (severity(status_on(result)) > severity(worst)) worst = status_on(result);
-  return worst;
+// What did not pass, each reason once with its ranks; the ranks are left out when all say the same.
+std::string reasons_of(case_record const& record) {
+  std::vector<std::pair<std::string, std::vector<std::size_t>>> reasons;
+  for (std::size_t rank = 0; rank < record.by_rank.size(); ++rank) {
+    auto const& result = record.by_rank[rank];
+    if (status_on(result) == case_status::passed) continue;
+    auto const reason = result ? result->reason : std::string("no result");
+    auto const same = std::ranges::find(reasons, reason, &std::pair<std::string, std::vector<std::size_t>>::first);
+    if (same == reasons.end())
+      reasons.push_back({reason, {rank}});
+    else
+      same->second.push_back(rank);
+  }
+  if (reasons.size() == 1 && reasons[0].second.size() == record.by_rank.size()) return reasons[0].first;
+  std::string text;
+  for (auto const& [reason, ranks] : reasons) text += (text.empty() ? "" : "; ") + rank_list(ranks) + ": " + reason;
+  return text;
 }
 
-std::string overall_reason(case_record const& c) {
-  std::map<std::string, std::vector<std::size_t>> ranks_by_reason;
-  for (std::size_t rank = 0; rank < c.by_rank.size(); ++rank) {
-    auto const status = status_on(c.by_rank[rank]);
-    if (status == case_status::passed) continue;
-    auto reason = c.by_rank[rank] ? c.by_rank[rank]->reason : std::string();
-    ranks_by_reason[reason.empty() ? std::string(name_of(status)) : reason].push_back(rank);
-  }
-  std::string text;
-  for (auto const& [reason, ranks] : ranks_by_reason) {
-    if (!text.empty()) text += "; ";
-    bool const everywhere = ranks.size() == c.by_rank.size();
-    text += everywhere ? reason : rank_list(ranks) + ": " + reason;
-  }
-  return text;
+} // namespace
+
+case_status status_on(std::optional<case_result> const& result) {
+  return result ? result->status : case_status::missing;
+}
+
+case_verdict verdict_of(case_record const& record) {
+  for (auto const grave : gravest_first)
+    if (std::ranges::find(record.by_rank, grave, status_on) != record.by_rank.end()) return {grave, reasons_of(record)};
+  if (record.by_rank.empty()) return {case_status::missing, "no rank"};
+  return {case_status::passed, ""};
 }
 
 exit_code exit_code_of(run_record const& record) {

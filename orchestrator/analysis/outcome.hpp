@@ -3,6 +3,7 @@
 
 #include "schemas/run_record.hpp"
 
+#include <optional>
 #include <string>
 
 namespace plateau {
@@ -16,11 +17,15 @@ enum class exit_code : int {
   incomplete = 75, ///< something is missing; the run can be resumed
 };
 
-/// A case over all ranks: the worst of its ranks' statuses.
-case_status overall_status(case_record const& c);
+/// A rank's status of a case: missing when there is no result.
+case_status status_on(std::optional<case_result> const& result);
 
-/// Why it is not passed, with the ranks: "rank 1: killed by SIGSEGV ...". Empty when every rank passed.
-std::string overall_reason(case_record const& c);
+/// What became of a case on all ranks together.
+struct case_verdict {
+  case_status status = case_status::missing; ///< passed only if every rank passed; else the gravest
+  std::string reason;                        ///< in words, with the ranks that it is about; empty when passed
+};
+case_verdict verdict_of(case_record const& record);
 
 /// What the run's cases alone say of its exit code: good, not_passed or incomplete.
 exit_code exit_code_of(run_record const& record);

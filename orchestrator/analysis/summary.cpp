@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/analysis/summary.hpp"
 
+#include "orchestrator/analysis/outcome.hpp"
 #include "orchestrator/analysis/result_summary.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 #include <utility>
@@ -13,39 +13,7 @@ namespace plateau {
 
 namespace {
 
-constexpr std::array gravest_first{case_status::crashed, case_status::out_of_memory, case_status::timed_out,
-                                   case_status::failed,  case_status::missing,       case_status::skipped};
-
-case_status status_on(std::optional<case_result> const& result) {
-  return result ? result->status : case_status::missing;
-}
-
 std::string reason_on(std::optional<case_result> const& result) { return result ? result->reason : "no result"; }
-
-// "rank 3", "ranks 0, 1, 5"
-std::string rank_list(std::vector<std::size_t> const& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (auto const rank : ranks) text += (rank == ranks.front() ? "" : ", ") + std::to_string(rank);
-  return text;
-}
-
-// What did not pass, each reason once with its ranks; the ranks are left out when all say the same.
-std::string reasons_of(case_record const& record) {
-  std::vector<std::pair<std::string, std::vector<std::size_t>>> reasons;
-  for (std::size_t rank = 0; rank < record.by_rank.size(); ++rank) {
-    if (status_on(record.by_rank[rank]) == case_status::passed) continue;
-    auto const reason = reason_on(record.by_rank[rank]);
-    auto const same = std::ranges::find(reasons, reason, &std::pair<std::string, std::vector<std::size_t>>::first);
-    if (same == reasons.end())
-      reasons.push_back({reason, {rank}});
-    else
-      same->second.push_back(rank);
-  }
-  if (reasons.size() == 1 && reasons[0].second.size() == record.by_rank.size()) return reasons[0].first;
-  std::string text;
-  for (auto const& [reason, ranks] : reasons) text += (text.empty() ? "" : "; ") + rank_list(ranks) + ": " + reason;
-  return text;
-}
 
 json case_on_rank(std::optional<case_result> const& result, std::int64_t rank) {
   json out{{"rank", rank}, {"status", name_of(status_on(result))}, {"reason", reason_on(result)}};
@@ -115,13 +83,6 @@ char const* status_of(run_record const& run, json const& results) {
 }
 
 } // namespace
-
-case_verdict verdict_of(case_record const& record) {
-  for (auto const grave : gravest_first)
-    if (std::ranges::find(record.by_rank, grave, status_on) != record.by_rank.end()) return {grave, reasons_of(record)};
-  if (record.by_rank.empty()) return {case_status::missing, "no rank"};
-  return {case_status::passed, ""};
-}
 
 json summary_of(run_record const& run, std::span<case_latencies const> latencies) {
   auto results = json::array(), cases = json::array(), ranks = json::array();

@@ -21,13 +21,6 @@ struct case_latencies {
   std::vector<std::optional<latency_summary>> by_rank; ///< one place for each rank of the world
 };
 
-/// What became of a case on all ranks together.
-struct case_verdict {
-  case_status status = case_status::missing; ///< passed only if every rank passed; else the gravest
-  std::string reason;                        ///< in words, with the ranks that it is about; empty when passed
-};
-case_verdict verdict_of(case_record const& record);
-
 /// summary.json, described in docs/results.md and schemas/summary.schema.json: a superset of the seed's
 /// result file. `latencies` has one entry for each of run.cases. The samples of the record are not looked at.
 json summary_of(run_record const& run, std::span<case_latencies const> latencies);

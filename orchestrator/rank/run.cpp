@@ -343,10 +343,10 @@ std::string rank_run::run_cases() {
     char seconds[32];
     std::snprintf(seconds, sizeof seconds, "%.1f s",
                   std::chrono::duration<double>(steady_clock::now() - began).count());
-    auto const status = overall_status(record);
+    auto const [status, reason] = verdict_of(record);
     auto line = std::to_string(i + 1) + "/" + std::to_string(cases.size()) + " " + id.text() +
                 std::string(width - id.text().size() + 2, ' ') + std::string(name_of(status)) + "  ";
-    voice_.say(run_line::kind::note, line + (status == case_status::passed ? seconds : overall_reason(record)));
+    voice_.say(run_line::kind::note, line + (status == case_status::passed ? seconds : reason));
   }
   return "";
 }

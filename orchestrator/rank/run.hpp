@@ -18,7 +18,7 @@ struct rank_options {
   std::filesystem::path job_file;
   std::vector<job_override> overrides;
   std::optional<std::filesystem::path> folder; ///< absent: runs/<run id>
-  bool mark_latest = false;                    ///< point `latest` beside the folder at it
+  bool folder_is_ours = true;                  ///< its name is the run id, and `latest` beside it may point to it
   std::filesystem::path worker;                ///< the worker's program
   std::string launcher = "external";           ///< who started the ranks: "mpirun", "srun", "external"
   std::optional<std::int64_t> expected_ranks;  ///< how many the front end asked for

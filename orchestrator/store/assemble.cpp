@@ -44,7 +44,7 @@ std::optional<case_result> read_result(run_folder const& folder, run_record cons
     check_belongs(result, run, path);
     return result;
   } catch (input_error const& e) {
-    complaints.push_back(std::string(e.what()) + "; it is left out, and --resume measures it again");
+    complaints.push_back(std::string(e.what()) + "; it is left out");
     return std::nullopt;
   }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/store/case_group.hpp"
 
+#include "orchestrator/analysis/outcome.hpp"
+
 #include <algorithm>
 #include <array>
 #include <functional>

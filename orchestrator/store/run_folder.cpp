@@ -78,7 +78,7 @@ run_folder create_run_folder(fs::path const& path) {
                      (!fs::is_directory(path, ignored) || !fs::is_empty(path, ignored));
   auto const refuse = [&] {
     throw input_error(path.string() + ": exists and is not an empty folder; a run never overwrites anything: choose "
-                                      "another folder with -o, or resume it with --resume");
+                                      "another folder with -o");
   };
   if (taken) refuse();
   fs::create_directories(path);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/analysis/outcome.hpp"
 #include "orchestrator/analysis/summary.hpp"
 
 #include "store_synthetic_run.hpp"

@@ -68,15 +68,14 @@ TEST(exit_code, tells_missing_from_not_passed_from_skipped) {
   EXPECT_EQ(code_of({}), exit_code::good);
 }
 
-TEST(overall_status, is_the_worst_of_the_ranks_and_the_reason_names_them) {
+TEST(verdict, is_the_gravest_of_the_ranks_and_names_them) {
   using enum case_status;
-  EXPECT_EQ(overall_status(record_of({passed, timed_out, skipped})), timed_out);
-  EXPECT_EQ(overall_status(record_of({passed, std::nullopt})), missing);
-  EXPECT_EQ(overall_reason(record_of({passed, crashed, crashed, crashed, passed, crashed})),
-            "ranks 1-3,5: because");
-  EXPECT_EQ(overall_reason(record_of({crashed, crashed})), "because");
-  EXPECT_EQ(overall_reason(record_of({passed, std::nullopt})), "rank 1: missing");
-  EXPECT_EQ(overall_reason(record_of({passed})), "");
+  EXPECT_EQ(verdict_of(record_of({passed, timed_out, skipped})).status, timed_out);
+  EXPECT_EQ(verdict_of(record_of({passed, std::nullopt})).status, missing);
+  EXPECT_EQ(verdict_of(record_of({passed, crashed, crashed, crashed, passed, crashed})).reason, "ranks 1-3,5: because");
+  EXPECT_EQ(verdict_of(record_of({crashed, crashed})).reason, "because");
+  EXPECT_EQ(verdict_of(record_of({passed, std::nullopt})).reason, "rank 1: no result");
+  EXPECT_EQ(verdict_of(record_of({passed})).reason, "");
 }
 
 } // namespace
