@@ -17,7 +17,7 @@ namespace {
 
 // Which of the program's values lie in the block, and where.
 struct layout {
-  std::vector<std::size_t> root; // by value: the value whose memory it has; itself unless it works in place
+  std::vector<std::size_t> root;    // by value: the value whose memory it has; itself unless it works in place
   std::vector<std::int64_t> offset; // by value; -1: not in the block
   std::int64_t bytes = 0;
 };
@@ -37,8 +37,7 @@ std::int64_t bytes_of(value const& v, std::int64_t element) {
 }
 
 // When each value's memory is in use. The output's is until the next request.
-std::vector<lifetime> lifetimes_of(program const& p, std::vector<std::size_t> const& root,
-                                   std::int64_t element) {
+std::vector<lifetime> lifetimes_of(program const& p, std::vector<std::size_t> const& root, std::int64_t element) {
   std::vector<lifetime> lives(p.values.size());
   for (std::size_t i = 0; i < lives.size(); ++i) lives[i] = {bytes_of(p.values[i], element), p.ops.size(), 0};
   auto const use = [&](std::size_t v, std::size_t step) {
@@ -88,8 +87,7 @@ private:
   at::Tensor output_;
 };
 
-planned_executor::planned_executor(mode_input const& in, layout const& where, stream& s,
-                                   at::Tensor const& input)
+planned_executor::planned_executor(mode_input const& in, layout const& where, stream& s, at::Tensor const& input)
     : executor(s) {
   auto const& p = in.prog;
   if (p.ops.empty()) return;
@@ -102,8 +100,8 @@ planned_executor::planned_executor(mode_input const& in, layout const& where, st
     auto const from = where.root[i];
     if (is_placed(p.values[i])) // a view of its own memory each: views of one storage make Torch's overlap
                                 // checks raise
-      values[i] = from == i ? at::from_blob(block_.data_ptr<std::uint8_t>() + where.offset[i],
-                                            p.values[i].shape, input.options())
+      values[i] = from == i ? at::from_blob(block_.data_ptr<std::uint8_t>() + where.offset[i], p.values[i].shape,
+                                            input.options())
                             : values[from];
   }
   for (auto const& op : p.ops) {

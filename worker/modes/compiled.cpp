@@ -21,8 +21,7 @@ using loader = torch::inductor::AOTIModelPackageLoader;
 
 class compiled_executor final : public executor {
 public:
-  compiled_executor(loader& l, stream& s, at::Tensor input)
-      : executor(s), loader_(l), inputs_{std::move(input)} {}
+  compiled_executor(loader& l, stream& s, at::Tensor input) : executor(s), loader_(l), inputs_{std::move(input)} {}
   void submit() override { output_ = std::move(loader_.run(inputs_).front()); }
   void drop() override { output_.reset(); }
   at::Tensor output() const override { return output_; }
@@ -49,15 +48,13 @@ void share_weights(loader& l, mode_input const& in) {
   std::unordered_map<std::string, at::Tensor> constants;
   for (std::size_t i = 0; i < in.prog.values.size(); ++i)
     if (auto const& weight = in.weights[i]; weight.defined())
-      constants.emplace(in.prog.values[i].name,
-                        at::from_blob(weight.data_ptr(), weight.sizes(), weight.options()));
+      constants.emplace(in.prog.values[i].name, at::from_blob(weight.data_ptr(), weight.sizes(), weight.options()));
   l.load_constants(constants, /*use_inactive=*/false, /*check_full_update=*/true, /*user_managed=*/true);
 }
 
 class compiled final : public prepared_mode {
 public:
-  compiled(compiled_package found, mode_input const& in)
-      : found_(std::move(found)), loader_(load(found_, in)) {
+  compiled(compiled_package found, mode_input const& in) : found_(std::move(found)), loader_(load(found_, in)) {
     share_weights(*loader_, in);
   }
 
@@ -79,9 +76,7 @@ public:
     ran_ = true;
   }
 
-  std::optional<package_info> package() const override {
-    return ran_ ? std::optional(found_.info) : std::nullopt;
-  }
+  std::optional<package_info> package() const override { return ran_ ? std::optional(found_.info) : std::nullopt; }
 
 private:
   compiled_package found_;

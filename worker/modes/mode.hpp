@@ -40,8 +40,7 @@ struct mode_input {
   program_entry const& entry;
   std::vector<at::Tensor> const& weights;
   device& dev;
-  std::function<void(bool)>
-      compiling; ///< told true when a package is being compiled or waited for, false after
+  std::function<void(bool)> compiling; ///< told true when a package is being compiled or waited for, false after
 };
 
 /// A mode made ready for one case. Outlives its executors.
@@ -54,9 +53,7 @@ public:
   /// own. May leave any of their streams entered.
   virtual void warm(std::span<std::unique_ptr<executor> const>) {}
   virtual std::optional<std::string> arena_kind() const { return std::nullopt; }
-  virtual std::optional<package_info> package() const {
-    return std::nullopt;
-  } ///< present: a package really runs
+  virtual std::optional<package_info> package() const { return std::nullopt; } ///< present: a package really runs
 };
 
 /// A mode cannot run this case here, and nothing else runs in its place: the case is skipped, with these
@@ -72,7 +69,6 @@ struct mode {
 };
 
 std::span<mode const> modes();
-mode const&
-mode_named(std::string_view name); ///< throws unsupported for a mode that this build does not have
+mode const& mode_named(std::string_view name); ///< throws unsupported for a mode that this build does not have
 
 } // namespace plateau

@@ -9,18 +9,13 @@ namespace plateau {
 
 namespace {
 
-std::int64_t aligned(std::int64_t bytes) {
-  return (bytes + plan_alignment - 1) / plan_alignment * plan_alignment;
-}
+std::int64_t aligned(std::int64_t bytes) { return (bytes + plan_alignment - 1) / plan_alignment * plan_alignment; }
 
-bool meet(lifetime const& a, lifetime const& b) {
-  return a.first_use <= b.last_use && b.first_use <= a.last_use;
-}
+bool meet(lifetime const& a, lifetime const& b) { return a.first_use <= b.last_use && b.first_use <= a.last_use; }
 
 // The start of the tightest gap of at least `bytes` between `taken` ranges, which are sorted by start; else
 // their end.
-std::int64_t tightest_gap(std::vector<std::pair<std::int64_t, std::int64_t>> const& taken,
-                          std::int64_t bytes) {
+std::int64_t tightest_gap(std::vector<std::pair<std::int64_t, std::int64_t>> const& taken, std::int64_t bytes) {
   std::int64_t end = 0, best = -1, best_size = std::numeric_limits<std::int64_t>::max();
   for (auto const& [from, to] : taken) {
     if (auto const gap = from - end; gap >= bytes && gap < best_size) {

@@ -72,8 +72,8 @@ op layer_norm(std::vector<std::size_t> in, std::size_t out) {
           .bind = [](tensors a, at::Tensor result) -> call {
             return [x = a[0], weight = a[1], bias = a[2], y = std::move(result)]() mutable {
               auto const features = weight.numel();
-              at::native::LayerNormKernel(x.device().type(), x, weight, bias, x.numel() / features, features,
-                                          epsilon, &y, nullptr, nullptr);
+              at::native::LayerNormKernel(x.device().type(), x, weight, bias, x.numel() / features, features, epsilon,
+                                          &y, nullptr, nullptr);
             };
           }};
 }
@@ -99,9 +99,7 @@ op scores(std::size_t in, std::size_t out) {
           .out = out,
           .eager = [](arguments a) { return at::matmul(a[0], a[0].t()); },
           .bind = [](tensors a, at::Tensor result) -> call {
-            return [p = a[0], transposed = a[0].t(), y = std::move(result)]() mutable {
-              at::mm_out(y, p, transposed);
-            };
+            return [p = a[0], transposed = a[0].t(), y = std::move(result)]() mutable { at::mm_out(y, p, transposed); };
           }};
 }
 
@@ -116,22 +114,7 @@ program make_encoder_block(job const& j) {
   };
   distribution const small{.deviation = 0.02}, near_one{.mean = 1, .deviation = 0.02};
 
-  enum : std::size_t {
-    x,
-    w1,
-    b1,
-    w2,
-    b2,
-    norm_w,
-    norm_b,
-    spread,
-    bent,
-    joined,
-    summed,
-    normed,
-    pooled,
-    score
-  };
+  enum : std::size_t { x, w1, b1, w2, b2, norm_w, norm_b, spread, bent, joined, summed, normed, pooled, score };
   program p{.name = "encoder_block",
             .values = {{"x", narrow, value_role::input},
                        {"fc1.weight", {inner, hidden}, value_role::weight, by_inputs(hidden)},
@@ -147,11 +130,9 @@ program make_encoder_block(job const& j) {
                        {"layer_norm", narrow},
                        {"mean", {j.batch, hidden}},
                        {"scores", {j.batch, j.batch}, value_role::output}},
-            .ops = {linear("fc1", {x, w1, b1}, spread), gelu(spread, bent),
-                    linear("fc2", {bent, w2, b2}, joined),
-                    residual(joined, x, summed, j.use_inplace_residual),
-                    layer_norm({summed, norm_w, norm_b}, normed), mean_over_sequence(normed, pooled),
-                    scores(pooled, score)}};
+            .ops = {linear("fc1", {x, w1, b1}, spread), gelu(spread, bent), linear("fc2", {bent, w2, b2}, joined),
+                    residual(joined, x, summed, j.use_inplace_residual), layer_norm({summed, norm_w, norm_b}, normed),
+                    mean_over_sequence(normed, pooled), scores(pooled, score)}};
   if (j.use_inplace_residual) p.values[summed].alias_of = joined;
   return p;
 }

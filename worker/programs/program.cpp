@@ -68,15 +68,13 @@ std::vector<at::Tensor> make_weights(program const& p, job const& j, at::Device 
   return weights;
 }
 
-at::Tensor make_input(program const& p, job const& j, at::Device where, std::int64_t rank,
-                      std::int64_t thread) {
+at::Tensor make_input(program const& p, job const& j, at::Device where, std::int64_t rank, std::int64_t thread) {
   return draw(p.values[p.input()], j, where,
               mixed({static_cast<std::uint64_t>(j.random_seed), static_cast<std::uint64_t>(drawn::input),
                      static_cast<std::uint64_t>(rank), static_cast<std::uint64_t>(thread)}));
 }
 
-at::Tensor reference_output(program const& p, std::vector<at::Tensor> const& weights,
-                            at::Tensor const& input) {
+at::Tensor reference_output(program const& p, std::vector<at::Tensor> const& weights, at::Tensor const& input) {
   unmeasured const no_trace;
   auto const exact = [](at::Tensor const& t) { return t.defined() ? t.to(at::kCPU, at::kDouble) : t; };
   std::vector<at::Tensor> values;

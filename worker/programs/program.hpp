@@ -28,9 +28,8 @@ struct value {
   std::string name; ///< a weight's is its name in the Python twin's state_dict
   std::vector<std::int64_t> shape;
   value_role role = value_role::temporary;
-  distribution elements = {}; ///< of a weight or the input
-  std::optional<std::size_t> alias_of =
-      {}; ///< the value whose memory it takes over, when its op works in place
+  distribution elements = {};               ///< of a weight or the input
+  std::optional<std::size_t> alias_of = {}; ///< the value whose memory it takes over, when its op works in place
 };
 
 /// One operator, in two forms that compute the same bits in float32. Arguments come in the order of `in`.
@@ -65,12 +64,10 @@ at::ScalarType dtype_of(job const& j);
 /// are allocated where they are counted.
 std::vector<at::Tensor> make_weights(program const& p, job const& j, at::Device where);
 /// The input of one stream thread: the same for the same seed, rank and thread; different for each.
-at::Tensor make_input(program const& p, job const& j, at::Device where, std::int64_t rank,
-                      std::int64_t thread);
+at::Tensor make_input(program const& p, job const& j, at::Device where, std::int64_t rank, std::int64_t thread);
 /// The program's output for `input`, in float64 on the CPU; undefined without one. Leaves no trace in the
 /// counters.
-at::Tensor reference_output(program const& p, std::vector<at::Tensor> const& weights,
-                            at::Tensor const& input);
+at::Tensor reference_output(program const& p, std::vector<at::Tensor> const& weights, at::Tensor const& input);
 
 /// A program that a job's `workload` can name.
 struct program_entry {
