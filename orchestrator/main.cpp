@@ -10,15 +10,14 @@
 
 namespace {
 
-constexpr std::array subcommands{plateau::add_run, plateau::add_assemble, plateau::add_show,
-                                 plateau::add_validate, plateau::add_devices};
+constexpr std::array subcommands{plateau::add_run, plateau::add_assemble, plateau::add_show, plateau::add_validate,
+                                 plateau::add_devices};
 
 } // namespace
 
 int main(int argc, char** argv) {
-  CLI::App program{
-      "plateau: under load, on every GPU you have: how fast is it, and does its memory reach a plateau?",
-      "plateau"};
+  CLI::App program{"plateau: under load, on every GPU you have: how fast is it, and does its memory reach a plateau?",
+                   "plateau"};
   program.set_version_flag("--version", PLATEAU_VERSION);
   program.require_subcommand(1);
   program.footer("Example: plateau run jobs/smoke_cpu.json -n 2");

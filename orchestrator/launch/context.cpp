@@ -64,13 +64,11 @@ launch_role where_am_i(surroundings const& around) {
 
   if (in_numbered_step(env)) {
     if (pmix_namespace == "slurm.pmix." + value(env, "SLURM_JOB_ID") + "." + value(env, "SLURM_STEP_ID"))
-      return is_set(env, "SLURM_PTY_PORT") && around.has_terminal ? launch_role::start_mpirun
-                                                                  : launch_role::rank;
+      return is_set(env, "SLURM_PTY_PORT") && around.has_terminal ? launch_role::start_mpirun : launch_role::rank;
     bool const several = std::strtol(value(env, "SLURM_STEP_NUM_TASKS").c_str(), nullptr, 10) > 1;
     if (several || is_set(env, "PMI_RANK") || is_set(env, "MPI_LOCALRANKID"))
-      throw input_error(
-          "this is one of several tasks of a Slurm step that has no PMIx, so the tasks cannot find each "
-          "other; use srun --mpi=pmix, or type plateau run without srun");
+      throw input_error("this is one of several tasks of a Slurm step that has no PMIx, so the tasks cannot find each "
+                        "other; use srun --mpi=pmix, or type plateau run without srun");
   }
   return is_set(env, "SLURM_JOB_ID") ? launch_role::start_srun : launch_role::start_mpirun;
 }

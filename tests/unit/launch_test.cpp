@@ -45,11 +45,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         place{"plain_shell", with({}), launch_role::start_mpirun},
         place{"our_front_end", {{}, true, false, false}, launch_role::rank},
-        place{"mpirun", with({{"OMPI_COMM_WORLD_SIZE", "2"}, {"PMIX_NAMESPACE", "1234"}}, true),
-              launch_role::rank},
+        place{"mpirun", with({{"OMPI_COMM_WORLD_SIZE", "2"}, {"PMIX_NAMESPACE", "1234"}}, true), launch_role::rank},
         place{"shell_that_inherited_an_mpiruns_environment",
-              with({{"OMPI_COMM_WORLD_SIZE", "2"}, {"PMIX_NAMESPACE", "1234"}}, false),
-              launch_role::start_mpirun},
+              with({{"OMPI_COMM_WORLD_SIZE", "2"}, {"PMIX_NAMESPACE", "1234"}}, false), launch_role::start_mpirun},
         place{"batch_script", with(batch), launch_role::start_srun},
         place{"salloc_without_a_step", with({{"SLURM_JOB_ID", "7"}}), launch_role::start_srun},
         place{"srun_with_pmix", with(step({})), launch_role::rank},
@@ -75,15 +73,14 @@ TEST(launch_command, lets_ranks_use_all_cores_and_starts_as_many_as_asked_for) {
   launch_plan plan;
   plan.ranks = 3;
   plan.program = {"plateau", "run", "job.json"};
-  EXPECT_THAT(launch_command(plan), ElementsAre("mpirun", "--bind-to", "none", "-n", "3", "--host",
-                                                "localhost:3", "plateau", "run", "job.json"));
+  EXPECT_THAT(launch_command(plan), ElementsAre("mpirun", "--bind-to", "none", "-n", "3", "--host", "localhost:3",
+                                                "plateau", "run", "job.json"));
 }
 
 TEST(launch_command, leaves_the_hosts_to_the_user_who_names_some) {
   launch_plan plan;
   plan.launcher_args = {"--hostfile", "hosts"};
-  EXPECT_THAT(launch_command(plan),
-              ElementsAre("mpirun", "--bind-to", "none", "-n", "1", "--hostfile", "hosts"));
+  EXPECT_THAT(launch_command(plan), ElementsAre("mpirun", "--bind-to", "none", "-n", "1", "--hostfile", "hosts"));
 }
 
 TEST(launch_command, asks_srun_for_the_warning_before_the_kill) {
@@ -95,24 +92,20 @@ TEST(launch_command, asks_srun_for_the_warning_before_the_kill) {
 TEST(launch_environment, hides_an_outer_launcher_from_mpirun_and_lets_root_run_it) {
   launch_plan const plan;
   auto const env = launch_environment(plan, {{"PMIX_RANK", "0"}, {"SLURM_JOB_ID", "7"}, {"HOME", "/"}}, true);
-  EXPECT_EQ(
-      env,
-      (environment{{"HOME", "/"}, {"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}}));
+  EXPECT_EQ(env,
+            (environment{{"HOME", "/"}, {"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}}));
 }
 
 TEST(rank_count, is_what_was_asked_for_else_the_allocations_else_one_per_gpu) {
   EXPECT_EQ(rank_count(5, launch_role::start_mpirun, {}, 8), 5);
   EXPECT_EQ(rank_count({}, launch_role::start_srun, {{"SLURM_NTASKS", "16"}}, 0), 16);
-  EXPECT_EQ(
-      rank_count({}, launch_role::start_srun, {{"SLURM_JOB_NUM_NODES", "2"}, {"SLURM_GPUS_ON_NODE", "4"}}, 0),
-      8);
+  EXPECT_EQ(rank_count({}, launch_role::start_srun, {{"SLURM_JOB_NUM_NODES", "2"}, {"SLURM_GPUS_ON_NODE", "4"}}, 0), 8);
   EXPECT_EQ(rank_count({}, launch_role::start_mpirun, {{"SLURM_NTASKS", "16"}}, 2), 2);
   EXPECT_EQ(rank_count({}, launch_role::start_mpirun, {}, 0), 1);
 }
 
 TEST(shell_text, can_be_typed_in_a_shell) {
-  EXPECT_EQ(shell_text({"plateau", "run", "my job.json", "it's", ""}),
-            "plateau run 'my job.json' 'it'\\''s' ''");
+  EXPECT_EQ(shell_text({"plateau", "run", "my job.json", "it's", ""}), "plateau run 'my job.json' 'it'\\''s' ''");
 }
 
 } // namespace
