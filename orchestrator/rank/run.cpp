@@ -174,7 +174,8 @@ void rank_run::agree_on_folder() {
   if (!shares) {
     std::filesystem::path const path = agreed["path"].get<std::string>();
     std::error_code ignored;
-    shares = std::filesystem::exists(path / ".nonce", ignored) && read_text(path / ".nonce") == agreed["nonce"];
+    shares = std::filesystem::exists(path / ".nonce", ignored) &&
+             read_text(path / ".nonce") == agreed["nonce"].get<std::string>();
     try {
       folder_ = shares ? run_folder{path} : create_run_folder(path);
     } catch (std::exception const& e) {

@@ -70,7 +70,8 @@ struct body {
 };
 
 std::string percentile_text(json const& result, std::string const& name, body& b) {
-  auto text = formatted("%.3f", result["latency_ms"][name].get<double>());
+  auto const ms = result["latency_ms"][name].get<double>();
+  auto text = formatted(ms < 0.01 ? "%.6f" : "%.3f", ms); // down to the clock's nanosecond
   auto const& interval = result["latency_intervals"][name];
   if (interval["enough_samples"].get<bool>()) return text + " ";
   b.marks[name] = interval["samples_needed"].get<std::int64_t>();

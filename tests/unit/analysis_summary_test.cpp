@@ -192,7 +192,7 @@ TEST_F(summarising, the_gravest_status_stands_for_the_case_and_reasons_name_thei
   ranks[3] = failed_result(record.info, id, 3, case_status::skipped, "no compiler");
   auto const verdict = verdict_of(record.cases[0]);
   EXPECT_EQ(verdict.status, case_status::crashed);
-  EXPECT_EQ(verdict.reason, "ranks 1, 3: no compiler; rank 2: killed by SIGSEGV");
+  EXPECT_EQ(verdict.reason, "ranks 1,3: no compiler; rank 2: killed by SIGSEGV");
 }
 
 TEST_F(summarising, a_case_that_nobody_measured_has_no_number) {
