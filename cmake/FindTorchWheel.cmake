@@ -6,7 +6,6 @@
 # Defines:
 #   TorchWheel::torch   Torch, its CUDA parts, the CUDA runtime and NCCL
 #   TORCH_SITE          the environment's site-packages
-set(PLATEAU_PYTHON ${PROJECT_SOURCE_DIR}/.venv/bin/python CACHE FILEPATH "The python whose torch wheel is used")
 execute_process(COMMAND ${PLATEAU_PYTHON} -c "import sysconfig; print(sysconfig.get_path('purelib'))"
   OUTPUT_VARIABLE TORCH_SITE OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 find_path(TorchWheel_INCLUDE_DIR ATen/ATen.h PATHS ${TORCH_SITE}/torch/include NO_DEFAULT_PATH)

@@ -2,6 +2,8 @@
 # How this project's own targets are built: C++20, warnings as errors, includes from the top folder, every header alone.
 include_guard(GLOBAL)
 
+set(PLATEAU_PYTHON ${PROJECT_SOURCE_DIR}/.venv/bin/python CACHE FILEPATH "The python whose torch wheel is used")
+
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(NOT CMAKE_BUILD_TYPE)

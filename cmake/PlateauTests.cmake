@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests and their labels: unit (pure, fast), scenario (real processes, a fake worker), torch (the real worker), slurm,
-# gpu. Every test has a deadline.
+# Tests and their labels: unit (pure, fast), scenario (real processes, a fake worker), torch (the real worker).
+# Every test has a deadline.
 include_guard(GLOBAL)
 find_package(GTest REQUIRED)
 include(GoogleTest)
@@ -22,7 +22,6 @@ endfunction()
 # plateau_pytest(NAME FILE LABELS scenario [TIMEOUT 60] [WORKERS 1]): one pytest file as one CTest test, its tests shared
 # out over as many pytest workers (tests that mostly wait). It finds the programs under test in the folder $PLATEAU_BIN,
 # and the test's helpers in $PLATEAU_TEST_BIN.
-set(PLATEAU_PYTHON ${PROJECT_SOURCE_DIR}/.venv/bin/python CACHE FILEPATH "The python whose torch wheel is used")
 function(plateau_pytest name file)
   cmake_parse_arguments(arg "" "TIMEOUT;WORKERS" "LABELS" ${ARGN})
   if(NOT arg_TIMEOUT)
@@ -37,5 +36,5 @@ function(plateau_pytest name file)
   add_test(NAME ${name}
     COMMAND ${PLATEAU_PYTHON} -m pytest -q -p no:cacheprovider ${share} ${CMAKE_CURRENT_SOURCE_DIR}/${file})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} PROCESSORS ${processors}
-    ENVIRONMENT "PLATEAU_BIN=${PROJECT_BINARY_DIR}/bin;PLATEAU_TEST_BIN=${PROJECT_BINARY_DIR}/tests;PYTHONDONTWRITEBYTECODE=1")
+    ENVIRONMENT "PLATEAU_BIN=${PROJECT_BINARY_DIR}/bin;PLATEAU_TEST_BIN=${PROJECT_BINARY_DIR}/tests;PYTHONPATH=${PROJECT_SOURCE_DIR}/tests/support;PYTHONDONTWRITEBYTECODE=1")
 endfunction()

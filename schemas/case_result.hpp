@@ -138,7 +138,7 @@ struct measurement {
     visit("outside_post_bytes", x.outside_post_bytes);
     visit("counters_unavailable", x.counters_unavailable);
     visit("soak", x.soak);
-    visit("tracked", x.tracked);
+    visit("attribution", x.tracked);
     visit("harness_ns", x.harness_ns);
   }
 };
@@ -149,7 +149,7 @@ struct case_result {
   std::string run_id;
   case_id id;
   std::int64_t rank = 0;
-  std::int64_t attempt = 1; ///< of the run: 2 after the first resume
+  std::int64_t attempt = 1; ///< of the run at this case
   case_status status = case_status::missing;
   std::string reason;  ///< in words; empty when passed
   std::string started; ///< UTC, RFC 3339
@@ -179,7 +179,7 @@ struct case_result {
     visit("arena_kind", x.arena_kind);
     visit("compile_applied", x.compile_applied);
     visit("package", x.package);
-    visit("outputs", x.outputs);
+    visit("output_check", x.outputs);
     visit("measured", x.measured);
     visit("soak_so_far", x.soak_so_far);
   }

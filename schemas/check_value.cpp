@@ -125,11 +125,6 @@ std::string pointer(std::string const& where, std::string const& key) {
   return where + "/" + token.substr(1, token.size() - (token.ends_with('"') ? 2 : 1)); // without shown's quotes
 }
 
-std::string shown(json const& value) {
-  auto text = value.dump(-1, ' ', false, json::error_handler_t::replace);
-  return text.size() <= 60 ? text : text.substr(0, 57) + "...";
-}
-
 std::string did_you_mean(std::string_view typed, std::vector<std::string> const& known) {
   std::string best;
   std::size_t least = std::max<std::size_t>(1, std::min<std::size_t>(3, typed.size() / 2)) + 1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "schemas/codec.hpp"
 #include "schemas/job.hpp"
 
 #include <string>
@@ -22,8 +23,5 @@ std::string needed(json const& schema);
 
 /// `where` extended by a key, as a JSON pointer that is safe to print.
 std::string pointer(std::string const& where, std::string const& key);
-
-/// A value as a message shows it: JSON, cut to a readable length.
-std::string shown(json const& value);
 
 } // namespace plateau

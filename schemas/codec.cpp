@@ -11,8 +11,6 @@ static_assert(std::endian::native == std::endian::little, "typed arrays are writ
 
 namespace {
 
-constexpr int deepest_nesting = 64;
-
 [[noreturn]] void malformed(std::size_t at, char const* what) {
   throw format_error("not valid CBOR at byte " + std::to_string(at) + ": " + what);
 }
@@ -104,10 +102,13 @@ json from_cbor(std::uint8_t const* bytes, std::size_t size) {
 
 json from_cbor(std::vector<std::uint8_t> const& bytes) { return from_cbor(bytes.data(), bytes.size()); }
 
+std::string shown(json const& value) {
+  auto text = value.is_binary() ? std::string("bytes") : value.dump(-1, ' ', false, json::error_handler_t::replace);
+  return text.size() <= 60 ? text : text.substr(0, 57) + "...";
+}
+
 void codec::wrong_type(std::string const& where, char const* needed, json const& got) {
-  auto shown = got.is_binary() ? std::string("bytes") : got.dump(-1, ' ', false, json::error_handler_t::replace);
-  if (shown.size() > 60) shown = shown.substr(0, 57) + "...";
-  throw format_error((where.empty() ? "the document" : where) + ": " + shown + "; needs " + needed);
+  throw format_error((where.empty() ? "the document" : where) + ": " + shown(got) + "; needs " + needed);
 }
 
 std::string format_version::text() const {

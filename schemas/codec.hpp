@@ -175,6 +175,9 @@ void decode(json const& from, T& x, std::string const& where) {
 
 } // namespace codec
 
+/// A value as a message shows it: JSON, cut to a readable length.
+std::string shown(json const& value);
+
 /// A described struct as JSON.
 template <class T>
 json encode(T const& x) {

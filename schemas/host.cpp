@@ -25,12 +25,12 @@ cpu_set allowed_cpus() {
   return found;
 }
 
-std::string utc_now() {
+std::string utc_now(char const* format) {
   std::time_t const now = std::time(nullptr);
   std::tm parts{};
   gmtime_r(&now, &parts);
   char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  std::strftime(text, sizeof text, format, &parts);
   return text;
 }
 

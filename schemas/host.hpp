@@ -15,7 +15,7 @@ struct cpu_set {
 /// Of the calling process; inherited by the processes that it starts.
 cpu_set allowed_cpus();
 
-/// Now, in UTC, as RFC 3339: "2026-03-04T10:15:00Z".
-std::string utc_now();
+/// Now, in UTC; by default as RFC 3339: "2026-03-04T10:15:00Z".
+std::string utc_now(char const* format = "%Y-%m-%dT%H:%M:%SZ");
 
 } // namespace plateau

@@ -8,6 +8,7 @@
 #include <array>
 #include <filesystem>
 #include <set>
+#include <stdexcept>
 
 namespace plateau {
 
@@ -17,7 +18,6 @@ constexpr std::int64_t largest_dimension = 1 << 20;
 constexpr std::int64_t most_timed_requests = std::int64_t{1} << 25; // of a case: 512 MiB of samples on each rank
 constexpr std::int64_t largest_tensor = std::int64_t{1} << 30;
 constexpr std::size_t most_problems_listed = 50;
-constexpr std::size_t deepest_nesting = 64;
 
 json integer(std::int64_t least, std::int64_t most) {
   return {{"type", "integer"}, {"minimum", least}, {"maximum", most}};
@@ -135,12 +135,6 @@ std::vector<job_field> make_fields() {
                get_timeouts,
                set_timeouts});
   return f;
-}
-
-std::string flag_of(std::string_view field) {
-  auto flag = "--" + std::string(field);
-  std::ranges::replace(flag, '_', '-');
-  return flag;
 }
 
 // JSON text as it is meant to be, or the problems of it: also a key given twice, which the JSON library lets
@@ -263,6 +257,12 @@ void check_together(job const& j, std::vector<problem>& problems) {
 
 } // namespace
 
+std::string flag_of(std::string_view field) {
+  auto flag = "--" + std::string(field);
+  std::ranges::replace(flag, '_', '-');
+  return flag;
+}
+
 std::span<job_field const> job_fields() {
   static std::vector<job_field> const fields = make_fields();
   return fields;
@@ -338,6 +338,11 @@ job resolved_for(job j, std::string_view device) {
 
 std::int64_t requests_per_soak_window(job const& j) {
   return j.soak.requests_per_window.value_or(std::max<std::int64_t>(10, j.requests_per_worker / 4));
+}
+
+std::string_view dtype_name(job const& j) {
+  if (!j.dtype) throw std::logic_error("the job's dtype is not resolved yet");
+  return plain_dtype(*j.dtype);
 }
 
 std::string_view plain_dtype(std::string_view dtype) {

@@ -66,6 +66,9 @@ struct job_field {
 
 std::span<job_field const> job_fields();
 
+/// The command-line flag of a field: "--seq-len" for "seq_len".
+std::string flag_of(std::string_view field);
+
 /// One thing that is wrong with a job: where (a JSON pointer or a flag), and what in words.
 struct problem {
   std::string where, what;
@@ -98,6 +101,9 @@ std::vector<case_id> cases_of(job const& j);
 job resolved_for(job j, std::string_view device);
 
 std::int64_t requests_per_soak_window(job const& j);
+
+/// The plain name of a resolved job's dtype: "float16".
+std::string_view dtype_name(job const& j);
 
 /// dtype without PyTorch's prefix: "torch.float16" is "float16".
 std::string_view plain_dtype(std::string_view dtype);

@@ -15,6 +15,7 @@
 namespace plateau {
 
 inline constexpr format_version run_info_format{"plateau.run", 1, 0};
+inline constexpr format_version run_outcome_format{"plateau.outcome", 1, 0};
 
 /// One rank of a run: where it ran and on what.
 struct rank_info {
@@ -76,9 +77,11 @@ struct run_outcome {
   std::int64_t exit_code = 0;
   std::string reason;   ///< in words, when the run is not complete
   std::string finished; ///< UTC, RFC 3339
+  std::string schema = run_outcome_format.text();
 
   template <class Visit>
   friend void describe(run_outcome& x, Visit&& visit) {
+    visit("schema", x.schema);
     visit("exit_code", x.exit_code);
     visit("reason", x.reason);
     visit("finished", x.finished);

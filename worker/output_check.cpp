@@ -49,7 +49,7 @@ output_error distance(std::vector<double> const& output, std::vector<double> con
 }
 
 double output_tolerance(job const& run) {
-  auto const dtype = plain_dtype(run.dtype.value_or("float32"));
+  auto const dtype = dtype_name(run);
   if (dtype == "bfloat16") return 1.6e-2;
   bool const tf32 = run.allow_tf32 && run.device == "cuda";
   return dtype == "float16" || tf32 ? 2e-3 : 1e-5;

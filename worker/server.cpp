@@ -2,7 +2,7 @@
 #include "worker/server.hpp"
 
 #include "schemas/protocol.hpp"
-#include "worker/case_runner.hpp"
+#include "worker/prepared_case.hpp"
 
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>

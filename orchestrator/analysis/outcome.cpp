@@ -32,7 +32,7 @@ std::string reasons_of(case_record const& record) {
   for (std::size_t rank = 0; rank < record.by_rank.size(); ++rank) {
     auto const& result = record.by_rank[rank];
     if (status_on(result) == case_status::passed) continue;
-    auto const reason = result ? result->reason : std::string("no result");
+    auto const reason = reason_on(result);
     auto const same = std::ranges::find(reasons, reason, &std::pair<std::string, std::vector<std::size_t>>::first);
     if (same == reasons.end())
       reasons.push_back({reason, {rank}});
@@ -50,6 +50,8 @@ std::string reasons_of(case_record const& record) {
 case_status status_on(std::optional<case_result> const& result) {
   return result ? result->status : case_status::missing;
 }
+
+std::string reason_on(std::optional<case_result> const& result) { return result ? result->reason : "no result"; }
 
 case_verdict verdict_of(case_record const& record) {
   for (auto const grave : gravest_first)

@@ -8,17 +8,17 @@
 
 namespace plateau {
 
-/// plateau's exit codes. The first of 2, 75, 3, 4 that applies.
+/// plateau's exit codes. The first of 2, 75, 3 that applies.
 enum class exit_code : int {
   good = 0,
   bad_input = 2,   ///< bad usage or input; nothing was measured
   not_passed = 3,  ///< some cases did not pass; skipped ones do not count
-  gate_failed = 4, ///< every case is there, and a gate failed
-  incomplete = 75, ///< something is missing; the run can be resumed
+  incomplete = 75, ///< something is missing
 };
 
-/// A rank's status of a case: missing when there is no result.
+/// A rank's status of a case, and the reason in words: missing when there is no result.
 case_status status_on(std::optional<case_result> const& result);
+std::string reason_on(std::optional<case_result> const& result);
 
 /// What became of a case on all ranks together.
 struct case_verdict {

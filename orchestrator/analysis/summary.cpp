@@ -13,8 +13,6 @@ namespace plateau {
 
 namespace {
 
-std::string reason_on(std::optional<case_result> const& result) { return result ? result->reason : "no result"; }
-
 json case_on_rank(std::optional<case_result> const& result, std::int64_t rank) {
   json out{{"rank", rank}, {"status", name_of(status_on(result))}, {"reason", reason_on(result)}};
   if (!result) return out;
@@ -72,7 +70,7 @@ json environment_of(run_record const& run) {
   }
   return {{"versions", encode(run.info.versions)}, // of the ranks
           {"worker_versions", worker_versions},    // of the first worker; each rank's are in ranks[]
-          {"hosts", hosts.size()},
+          {"host_count", hosts.size()},
           {"devices", json(devices)}};
 }
 

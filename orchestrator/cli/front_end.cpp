@@ -2,7 +2,7 @@
 #include "orchestrator/cli/front_end.hpp"
 
 #include "orchestrator/cli/terminal.hpp"
-#include "orchestrator/report/run_line.hpp"
+#include "orchestrator/launch/run_line.hpp"
 #include "orchestrator/report/table.hpp"
 #include "orchestrator/store/assemble.hpp"
 #include "orchestrator/store/durable.hpp"
@@ -33,6 +33,7 @@ void install_front_end_signals() {
   struct sigaction action {};
   action.sa_handler = on_signal; // no SA_RESTART: poll() must return
   for (int const signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+  std::signal(SIGPIPE, SIG_IGN); // whoever read our output is gone; the run goes on
 }
 
 // A launcher that runs, in a process group of its own, and the reading ends of its two outputs.

@@ -15,7 +15,7 @@ namespace plateau {
 /// without an outcome, what they left in `folder` is assembled here.
 exit_code start_ranks(launch_plan const& plan, std::filesystem::path const& folder);
 
-/// What a finished run has to say, on standard output: the table, and last the folder's path as `shown_as`.
+/// What a finished run has to say, on standard output: the table, and last the folder's path.
 void show_end_of_run(std::filesystem::path const& folder);
 
 } // namespace plateau

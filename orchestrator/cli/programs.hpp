@@ -16,7 +16,8 @@ std::vector<std::string> this_command_line();
 /// Throws input_error when it is not there.
 std::filesystem::path worker_program(std::string const& asked);
 
-/// How many GPUs a process here could use, from the machine's device files: this program never touches a GPU.
+/// How many GPUs a process here could use: those in CUDA_VISIBLE_DEVICES, else the machine's device files. This program
+/// never touches a GPU.
 std::int64_t visible_gpus();
 
 } // namespace plateau

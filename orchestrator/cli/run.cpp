@@ -25,15 +25,9 @@ struct run_flags {
   double grace = 30;
   std::string worker;
   bool as_rank = false, folder_is_ours = false;
-  std::string started_by = "external";
+  std::string started_by = "external", typed; ///< the front end's own command line, a JSON list
   std::optional<std::int64_t> expected_ranks;
 };
-
-std::string flag_name(std::string_view field) {
-  auto flag = "--" + std::string(field);
-  std::ranges::replace(flag, '_', '-');
-  return flag;
-}
 
 std::vector<job_override> overrides_of(run_flags const& flags) {
   std::vector<job_override> overrides;
@@ -42,19 +36,19 @@ std::vector<job_override> overrides_of(run_flags const& flags) {
 }
 
 job read_job(run_flags const& flags) {
-  auto const bytes = read_file(flags.job_file);
-  return parse_job({reinterpret_cast<char const*>(bytes.data()), bytes.size()}, flags.job_file, overrides_of(flags));
+  return parse_job(read_text(flags.job_file), flags.job_file, overrides_of(flags));
 }
 
 // What every rank runs: this program again, told that it is a rank.
 std::vector<std::string> rank_program(run_flags const& flags, launch_plan const& plan,
                                       std::filesystem::path const& folder) {
   std::vector<std::string> words{this_program().string(), "run", std::filesystem::absolute(flags.job_file).string()};
-  for (auto const& [field, text] : flags.fields) words.push_back(flag_name(field) + "=" + text);
-  words.insert(words.end(), {"-o", folder.string(), "--grace", std::to_string(flags.grace), "--worker",
-                             worker_program(flags.worker).string(), "--as-rank", "--started-by",
-                             plan.role == launch_role::start_srun ? "srun" : "mpirun", "--expected-ranks",
-                             std::to_string(plan.ranks)});
+  for (auto const& [field, text] : flags.fields) words.push_back(flag_of(field) + "=" + text);
+  words.insert(words.end(),
+               {"-o", folder.string(), "--grace", std::to_string(flags.grace), "--worker",
+                worker_program(flags.worker).string(), "--as-rank", "--typed", json(this_command_line()).dump(),
+                "--started-by", plan.role == launch_role::start_srun ? "srun" : "mpirun", "--expected-ranks",
+                std::to_string(plan.ranks)});
   if (!flags.folder) words.push_back("--folder-is-ours");
   return words;
 }
@@ -90,7 +84,8 @@ exit_code as_rank(run_flags const& flags) {
   options.launcher = flags.started_by;
   options.expected_ranks = flags.expected_ranks;
   options.grace = std::chrono::duration<double>(flags.grace);
-  options.command_line = this_command_line();
+  options.command_line =
+      flags.typed.empty() ? this_command_line() : json::parse(flags.typed).get<std::vector<std::string>>();
   auto const end = run_as_rank(options);
   if (flags.as_rank) return exit_code::good; // the front end reads the outcome; a launcher would kill the other ranks
   if (end.folder) show_end_of_run(*end.folder);
@@ -99,6 +94,8 @@ exit_code as_rank(run_flags const& flags) {
 
 exit_code run(run_flags const& flags) {
   auto const role = role_of(flags);
+  if (role == launch_role::rank && flags.dry_run)
+    throw input_error("--dry-run starts nothing, so it needs no launcher; type it without mpirun or srun");
   if (role == launch_role::rank) return as_rank(flags);
   auto const j = read_job(flags);
   launch_plan plan;
@@ -109,11 +106,8 @@ exit_code run(run_flags const& flags) {
                                                              : std::filesystem::path("runs") / new_run_id(j.name));
   plan.program = rank_program(flags, plan, folder);
   if (flags.dry_run) return dry_run(j, plan);
-  std::error_code ignored;
-  if (std::filesystem::exists(folder, ignored) && !std::filesystem::is_empty(folder, ignored))
-    throw input_error(folder.string() + " exists, and a run never overwrites anything; give another folder with -o");
-  auto const code = start_ranks(plan, folder);
-  return code;
+  refuse_if_taken(folder);
+  return start_ranks(plan, folder);
 }
 
 } // namespace
@@ -126,13 +120,17 @@ run_subcommand add_run(CLI::App& program) {
                   "  plateau run jobs/smoke_cpu.json --modes eager,arena --hidden 512\n"
                   "  mpirun -n 4 plateau run jobs/smoke_cpu.json");
   command->add_option("JOB", flags->job_file, "job file; an earlier run's summary.json is one, too")->required();
-  command->add_option("-n,--ranks", flags->ranks, "ranks to start; by default one per visible GPU, else 1")
+  command
+      ->add_option("-n,--ranks", flags->ranks,
+                   "ranks to start; by default what the Slurm allocation says, else one per visible GPU, else 1")
       ->check(CLI::Range(1, 1'000'000));
   command->add_option("-o,--output", flags->folder, "the run folder; by default runs/<time>-<name>-<id>");
   command->add_flag("--dry-run", flags->dry_run, "list the cases and the launch command, start nothing");
   command->add_option("--launcher", flags->launcher, "mpirun or srun, instead of what fits the place")
       ->check(CLI::IsMember({"mpirun", "srun"}));
-  command->add_option("--launch-args", flags->launch_args, "further arguments of the launcher, such as its hosts")
+  command
+      ->add_option("--launch-args", flags->launch_args,
+                   "further arguments of the launcher, once each; with any, mpirun's hosts are yours to choose, too")
       ->allow_extra_args(false);
   command->add_option("--grace", flags->grace, "seconds that the current case gets after Ctrl-C")
       ->check(CLI::Range(0.0, 86400.0));
@@ -140,11 +138,12 @@ run_subcommand add_run(CLI::App& program) {
   command->add_flag("--as-rank", flags->as_rank, "")->group("");
   command->add_flag("--folder-is-ours", flags->folder_is_ours, "")->group("");
   command->add_option("--started-by", flags->started_by, "")->group("");
+  command->add_option("--typed", flags->typed, "")->group("");
   command->add_option("--expected-ranks", flags->expected_ranks, "")->group("");
   for (auto const& field : job_fields())
     command
         ->add_option_function<std::string>(
-            flag_name(field.name),
+            flag_of(field.name),
             [flags, name = std::string(field.name)](std::string const& text) { flags->fields[name] = text; },
             std::string(field.help))
         ->group("Fields of the job");

@@ -63,8 +63,7 @@ exit_code validate(validate_flags const& flags) {
     check_run(open_run_folder(flags.file));
     return exit_code::good;
   }
-  auto const bytes = read_file(flags.file);
-  auto const j = parse_job({reinterpret_cast<char const*>(bytes.data()), bytes.size()}, flags.file);
+  auto const j = parse_job(read_text(flags.file), flags.file);
   std::cout << flags.file << ": a good job of " << cases_of(j).size() << " cases\n";
   return exit_code::good;
 }

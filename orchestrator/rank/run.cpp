@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/rank/run.hpp"
 
+#include "orchestrator/launch/run_line.hpp"
 #include "orchestrator/rank/communicator.hpp"
 #include "orchestrator/rank/signals.hpp"
 #include "orchestrator/rank/supervisor.hpp"
-#include "orchestrator/report/run_line.hpp"
 #include "orchestrator/store/assemble.hpp"
 #include "orchestrator/store/durable.hpp"
 #include "orchestrator/store/raw_result.hpp"
@@ -52,8 +52,7 @@ struct refused : input_error {
 
 // What rank 0 decides for all: a text, or why the run is refused.
 template <class Decide>
-std::string decided_by_rank_0(communicator& ranks, Decide decide, char const* what,
-                              communicator::seconds deadline = file_system_deadline) {
+std::string decided_by_rank_0(communicator& ranks, Decide decide, char const* what) {
   json decision;
   if (ranks.rank() == 0) {
     try {
@@ -62,14 +61,9 @@ std::string decided_by_rank_0(communicator& ranks, Decide decide, char const* wh
       decision["refused"] = e.what();
     }
   }
-  auto const agreed = json::parse(ranks.broadcast(decision.dump(), deadline, what));
+  auto const agreed = json::parse(ranks.broadcast(decision.dump(), file_system_deadline, what));
   if (agreed.contains("refused")) throw refused(agreed["refused"].get<std::string>());
   return agreed["text"].get<std::string>();
-}
-
-std::string read_text(std::filesystem::path const& file) {
-  auto const bytes = read_file(file);
-  return {bytes.begin(), bytes.end()};
 }
 
 std::string host_name() {
@@ -125,8 +119,8 @@ private:
   void note_crowding(std::vector<rank_info> const& infos, std::vector<std::string>& warnings);
   std::string run_cases();
   case_result run_case(case_id const& id, bool& stop);
-  std::string store(case_id const& id, case_result const& result);
-  void gather(case_id const& id);
+  std::string store(case_id const& id, case_result const& result, std::vector<std::uint8_t>& cbor);
+  void gather(case_id const& id, std::vector<std::uint8_t> const& mine);
   rank_end finish(std::string const& stopped);
   worker_process::look look(std::string label);
   communicator::seconds others_may_prepare() const;
@@ -237,8 +231,8 @@ void rank_run::bring_up_workers() {
       [&] {
         if (unasked)
           voice_.say(run_line::kind::note,
-                     "WARNING: no GPU is visible, so this measures the CPU; say \"device\": \"cpu\" "
-                     "in the job if that is meant");
+                     "WARNING: the job leaves the device to plateau, and the workers found none but the CPU: this "
+                     "measures the CPU; if that is meant, say \"device\": \"cpu\" in the job");
         write_down_the_run(infos);
         return "";
       },
@@ -321,7 +315,8 @@ std::string rank_run::run_cases() {
     bool stop = false;
     auto const result = run_case(id, stop);
     if (stop) return "stopped on request";
-    auto const complaint = store(id, result);
+    std::vector<std::uint8_t> cbor;
+    auto const complaint = store(id, result, cbor);
     if (job_.isolation == "case") supervisor_->release();
 
     // the raw results are durable now, so whatever happens from here on loses nothing
@@ -340,7 +335,7 @@ std::string rank_run::run_cases() {
         cannot_store = "rank " + std::to_string(rank) + " cannot keep its result: " + why;
     }
     if (!cannot_store.empty()) return cannot_store;
-    gather(id);
+    gather(id, cbor);
     char seconds[32];
     std::snprintf(seconds, sizeof seconds, "%.1f s",
                   std::chrono::duration<double>(steady_clock::now() - began).count());
@@ -366,31 +361,26 @@ case_result rank_run::run_case(case_id const& id, bool& stop) {
 
 // Why the result could not be made durable, or nothing. A case that was given up leaves no result: it is
 // missing.
-std::string rank_run::store(case_id const& id, case_result const& result) {
+std::string rank_run::store(case_id const& id, case_result const& result, std::vector<std::uint8_t>& cbor) {
   if (result.status == case_status::missing) return "";
   try {
-    write_raw_result(folder_, id, ranks_.rank(), encode_raw_result(result));
+    cbor = encode_raw_result(result);
+    write_raw_result(folder_, id, ranks_.rank(), cbor);
     return "";
   } catch (std::exception const& e) {
     return e.what();
   }
 }
 
-void rank_run::gather(case_id const& id) {
+void rank_run::gather(case_id const& id, std::vector<std::uint8_t> const& mine) {
   communicator::seconds const deadline(job_.timeouts_s.collective);
   auto const what = id.text() + ": gathering the results";
   for (int rank = 1; rank < ranks_.size(); ++rank) {
     if (shares_folder_[static_cast<std::size_t>(rank)]) continue;
-    if (ranks_.rank() == rank) {
-      auto const file = folder_.raw_result(id, rank);
-      std::error_code ignored;
-      ranks_.send(std::filesystem::exists(file, ignored) ? encode_raw_result(read_raw_result(file))
-                                                         : std::vector<std::uint8_t>(),
-                  0, deadline, what.c_str());
-    } else if (ranks_.rank() == 0) {
-      auto const bytes = ranks_.receive(rank, deadline, what.c_str());
-      if (!bytes.empty()) write_raw_result(folder_, id, rank, bytes);
-    }
+    if (ranks_.rank() == rank) ranks_.send(mine, 0, deadline, what.c_str());
+    if (ranks_.rank() != 0) continue;
+    auto const bytes = ranks_.receive(rank, deadline, what.c_str());
+    if (!bytes.empty()) write_raw_result(folder_, id, rank, bytes);
   }
 }
 
@@ -407,9 +397,8 @@ rank_end rank_run::finish(std::string const& stopped) {
     outcome.exit_code = static_cast<std::int64_t>(end.code);
     auto const assembled = assemble(folder_, outcome);
     for (auto const& complaint : assembled.complaints) voice_.say(run_line::kind::note, complaint);
-    if (end.code == exit_code::good) end.code = exit_code_of(assembled.record);
-    outcome.exit_code = static_cast<std::int64_t>(end.code);
-    write_outcome(folder_, outcome);
+    write_outcome(folder_, *assembled.record.outcome);
+    end.code = static_cast<exit_code>(assembled.record.outcome->exit_code);
     if (!stopped.empty()) voice_.say(run_line::kind::note, stopped);
   }
   // assembling takes as long as there is data

@@ -82,7 +82,8 @@ case_result supervisor::measure(worker_process::look const& look) {
       return given_up(lost->status, lost->reason);
     }
     auto& event = std::get<protocol::event>(answer);
-    if (auto const* point = std::get_if<memory_point>(&event)) {
+    if (auto const* point = std::get_if<memory_point>(&event);
+        point != nullptr && std::ssize(curve) <= hello_.run.soak.windows) {
       curve.push_back(*point);
     } else if (auto const* failure = std::get_if<protocol::failure>(&event)) {
       return given_up(failure->status, failure->reason);

@@ -17,6 +17,7 @@
 #include <system_error>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 namespace plateau {
 
@@ -28,15 +29,26 @@ void check(bool ok, std::string const& what) {
   if (!ok) throw std::system_error(errno, std::generic_category(), what);
 }
 
-// Moves a descriptor out of the way of the numbers that the worker gets.
-int moved_up(int fd) {
+// A descriptor out of the way of the numbers that the worker gets.
+descriptor moved_up(int fd, char const* what) {
+  descriptor const low(fd);
+  check(fd >= 0, what);
   constexpr int above_the_workers = 16;
-  int const moved = fcntl(fd, F_DUPFD_CLOEXEC, above_the_workers);
-  auto const error = errno;
-  close(fd);
-  errno = error;
-  check(moved >= 0, "cannot start a worker: no descriptor left");
+  descriptor moved(fcntl(fd, F_DUPFD_CLOEXEC, above_the_workers));
+  check(moved.get() >= 0, what);
   return moved;
+}
+
+// The near end and the far end.
+std::pair<descriptor, descriptor> socket_pair() {
+  int ends[2] = {-1, -1};
+  check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0, "cannot start a worker: no socket");
+  return {descriptor(ends[0]), moved_up(ends[1], "cannot start a worker: no socket")};
+}
+std::pair<descriptor, descriptor> output_pipe() {
+  int ends[2] = {-1, -1};
+  check(pipe2(ends, O_CLOEXEC) == 0, "cannot start a worker: no pipe");
+  return {descriptor(ends[0]), moved_up(ends[1], "cannot start a worker: no pipe")};
 }
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
@@ -47,12 +59,12 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 }
 
 // Starts the program with the socket and the memory file at the protocol's numbers and nothing else of ours.
-pid_t spawn(worker_command const& command, int socket, int memory) {
+pid_t spawn(worker_command const& command, int socket, int memory, int output) {
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&files, 1, command.log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
-  posix_spawn_file_actions_adddup2(&files, 1, 2);
+  posix_spawn_file_actions_adddup2(&files, output, 1);
+  posix_spawn_file_actions_adddup2(&files, output, 2);
   posix_spawn_file_actions_adddup2(&files, socket, protocol::socket_fd);
   posix_spawn_file_actions_adddup2(&files, memory, protocol::progress_fd);
   posix_spawn_file_actions_addclosefrom_np(&files, protocol::progress_fd + 1); // MPI's sockets among them
@@ -130,30 +142,27 @@ std::string describe_end(int wait_status) {
 }
 
 worker_process::worker_process(worker_command const& command) {
-  int ends[2];
-  check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0, "cannot start a worker: no socket");
-  socket_ = ends[0];
-  int const theirs = moved_up(ends[1]);
-  int const memory = moved_up(memfd_create("plateau-progress", MFD_CLOEXEC));
-  check(ftruncate(memory, sizeof(progress)) == 0, "cannot start a worker: no shared memory");
-  void* const mapped = mmap(nullptr, sizeof(progress), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+  auto [near, far] = socket_pair();
+  auto [printed, printing] = output_pipe();
+  auto const memory =
+      moved_up(memfd_create("plateau-progress", MFD_CLOEXEC), "cannot start a worker: no shared memory");
+  check(ftruncate(memory.get(), sizeof(progress)) == 0, "cannot start a worker: no shared memory");
+  void* const mapped = mmap(nullptr, sizeof(progress), PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
   check(mapped != MAP_FAILED, "cannot start a worker: no shared memory");
-  progress_ = static_cast<progress*>(mapped);
+  progress_.reset(static_cast<progress*>(mapped));
+  socket_ = std::move(near);
+  log_.emplace(command.log, std::move(printed));
   log_name_ = (command.log.parent_path().filename() / command.log.filename()).string();
-  pid_ = spawn(command, theirs, memory);
-  close(theirs);
-  close(memory);
+  pid_ = spawn(command, far.get(), memory.get(), printing.get());
 }
 
-worker_process::~worker_process() {
-  kill_group();
-  if (progress_ != nullptr) munmap(progress_, sizeof(progress));
-  if (socket_ >= 0) close(socket_);
-}
+worker_process::~worker_process() { kill_group(); }
+
+void worker_process::unmap::operator()(progress* p) const { munmap(p, sizeof(progress)); }
 
 void worker_process::send(protocol::command const& command) {
   try {
-    protocol::send_frame(socket_, protocol::to_frame(command));
+    protocol::send_frame(socket_.get(), protocol::to_frame(command));
   } catch (std::system_error const&) {
     // gone: wait() says how
   }
@@ -167,19 +176,18 @@ std::variant<protocol::event, worker_lost> worker_process::wait(deadlines const&
   try {
     while (true) {
       if (auto body = frames_.next()) return protocol::event_of(*body);
-      pollfd watched{socket_, POLLIN, 0};
-      int const ready = poll(&watched, 1, tick_ms);
+      std::array<pollfd, 2> watched{pollfd{socket_.get(), POLLIN, 0}, pollfd{log_->fd(), POLLIN, 0}};
+      poll(watched.data(), watched.size(), tick_ms);
       if (requested_stop() == stop_request::now) throw terminated();
-      if (ready > 0) {
-        auto const n = recv(socket_, chunk.data(), chunk.size(), MSG_DONTWAIT);
+      if (watched[1].revents != 0) log_->drain();
+      if (watched[0].revents != 0) {
+        auto const n = recv(socket_.get(), chunk.data(), chunk.size(), MSG_DONTWAIT);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) return lost_connection();
         if (n > 0) frames_.add(chunk.data(), static_cast<std::size_t>(n));
-        if (n > 0) since = clock::now();
-        continue;
-      }
-      // its children may still hold the socket open
-      if (auto const status = ended(std::chrono::milliseconds(0)))
+        if (auto body = frames_.next()) return protocol::event_of(*body);
+      } else if (auto const status = ended(std::chrono::milliseconds(0))) { // its children may hold the socket open
         return lost(case_status::crashed, describe_end(*status));
+      }
       if (auto const now = footprint_of(*progress_); now != seen) seen = now, since = clock::now();
       auto const [allowed, did_not] = patience_in(seen.now, limits);
       if (std::chrono::duration<double>(clock::now() - since).count() > allowed)
@@ -210,6 +218,7 @@ std::optional<int> worker_process::ended(std::chrono::milliseconds patience) {
       return status;
     }
     if (clock::now() >= until) break;
+    log_->drain(); // it may be waiting for room in the pipe
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return std::nullopt;
@@ -224,8 +233,11 @@ void worker_process::kill_group() {
 
 worker_lost worker_process::lost(case_status status, std::string reason) {
   kill_group();
-  auto const now = progress_->now.load(std::memory_order_relaxed);
-  return {status, std::move(reason) + " (phase: " + std::string(name_of(now)) + "); its output: " + log_name_};
+  log_->drain();
+  reason += " (phase: " + std::string(name_of(progress_->now.load(std::memory_order_relaxed))) + ")";
+  auto const last = log_->last_line();
+  reason += last.empty() ? "; it printed nothing" : "; it last printed \"" + last + "\", see " + log_name_;
+  return {status, std::move(reason)};
 }
 
 worker_lost worker_process::lost_connection() {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "orchestrator/launch/context.hpp"
+#include "orchestrator/rank/descriptor.hpp"
+#include "orchestrator/rank/worker_log.hpp"
 #include "schemas/case_result.hpp"
 #include "schemas/progress.hpp"
 #include "schemas/protocol.hpp"
@@ -9,6 +11,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <sys/types.h>
@@ -20,7 +23,7 @@ namespace plateau {
 struct worker_command {
   std::filesystem::path program;
   environment env;           ///< all of it: without what launchers left, with what the job adds
-  std::filesystem::path log; ///< where its output goes, appended
+  std::filesystem::path log; ///< where its output goes, appended; see worker_log
 };
 
 /// The worker can give no more events: how it ended, as the status and the reason of the case that it was on.
@@ -63,10 +66,15 @@ public:
   void stop();
 
 private:
+  struct unmap {
+    void operator()(progress* p) const;
+  };
+
   pid_t pid_ = -1;
-  int socket_ = -1;
-  progress* progress_ = nullptr;
+  descriptor socket_;
+  std::unique_ptr<progress, unmap> progress_;
   protocol::frame_buffer frames_;
+  std::optional<worker_log> log_;
   std::string log_name_;
 
   std::optional<int> ended(std::chrono::milliseconds patience);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/store/assemble.hpp"
 
+#include "orchestrator/analysis/outcome.hpp"
+
 #include "orchestrator/analysis/summary.hpp"
 #include "orchestrator/store/durable.hpp"
 #include "orchestrator/store/raw_result.hpp"
@@ -83,13 +85,6 @@ case_latencies assemble_case(run_folder const& folder, run_record const& run, ca
   return latencies;
 }
 
-bool is_complete(run_record const& run) {
-  auto const there = [](case_record const& record) {
-    return std::ranges::all_of(record.by_rank, [](auto const& r) { return r && r->status != case_status::missing; });
-  };
-  return std::ranges::all_of(run.cases, there);
-}
-
 } // namespace
 
 assembly assemble(run_folder const& folder, std::optional<run_outcome> outcome) try {
@@ -101,7 +96,10 @@ assembly assemble(run_folder const& folder, std::optional<run_outcome> outcome) 
     auto& record = out.record.cases.emplace_back(case_record{id, {}});
     latencies.push_back(assemble_case(folder, out.record, record, file, out.complaints));
   }
-  file.finish(is_complete(out.record));
+  auto const code = exit_code_of(out.record);
+  file.finish(code != exit_code::incomplete);
+  if (out.record.outcome && out.record.outcome->exit_code == static_cast<std::int64_t>(exit_code::good))
+    out.record.outcome->exit_code = static_cast<std::int64_t>(code);
   out.summary = summary_of(out.record, latencies);
   write_durably(folder.summary_json(), out.summary.dump(2) + "\n");
   return out;

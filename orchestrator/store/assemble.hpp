@@ -19,8 +19,9 @@ struct assembly {
 };
 
 /// The one road from raw results to results: reads run.json and cases/, writes run.h5 and summary.json, each
-/// in one step. Works on the folder of a finished, a killed and a resumed run alike; what is not there is
-/// named as missing. `outcome` is how the run ended; without it outcome.json tells, if there. Holds one
+/// in one step. Works on the folder of a finished and of a killed run alike; what is not there is
+/// named as missing. `outcome` is how the run ended; without it outcome.json tells, if there. An outcome that is good
+/// becomes what the cases say of it. Holds one
 /// rank's raw result at a time, and the latencies of one case. Throws input_error when run.json is damaged,
 /// std::system_error or std::runtime_error when writing fails.
 assembly assemble(run_folder const& folder, std::optional<run_outcome> outcome = std::nullopt);

@@ -154,9 +154,9 @@ void case_group::write_per_rank(case_record const& record) {
     harness.push_back(result->measured ? result->measured->harness_ns : no_real);
     hosts.push_back(info_.ranks[static_cast<std::size_t>(result->rank)].host);
   }
-  auto const dataset =
-      h5::create_numbers(group_, "harness_ns", h5::fixed({harness.size()}),
-                         {"the harness's own cost of a request, measured with the noop workload", "ns"}, no_real);
+  auto const dataset = h5::create_numbers(
+      group_, "harness_ns", h5::fixed({harness.size()}),
+      {"the harness's own cost of a request: the timed loop over a request that does nothing", "ns"}, no_real);
   h5::write(dataset, {0}, {harness.size()}, harness);
   w.attach(dataset, nullptr);
   w.attach(h5::write_texts(group_, "hostname", hosts, "host of the rank"), nullptr);

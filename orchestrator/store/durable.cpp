@@ -120,4 +120,9 @@ std::vector<std::uint8_t> read_file(fs::path const& path) {
   return bytes;
 }
 
+std::string read_text(fs::path const& path) {
+  auto const bytes = read_file(path);
+  return {bytes.begin(), bytes.end()};
+}
+
 } // namespace plateau

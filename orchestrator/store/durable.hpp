@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <initializer_list>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -25,5 +26,6 @@ void publish(std::filesystem::path const& temporary, std::filesystem::path const
 
 /// A whole file. Throws input_error when it cannot be read.
 std::vector<std::uint8_t> read_file(std::filesystem::path const& path);
+std::string read_text(std::filesystem::path const& path);
 
 } // namespace plateau

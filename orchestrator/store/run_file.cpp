@@ -13,10 +13,10 @@ namespace {
 
 std::filesystem::path partial(run_folder const& folder) { return folder.path / "run.h5.partial"; }
 
-std::string environment_text(run_info const& info) {
-  auto environment = encode(info);
-  environment.erase("job");
-  return environment.dump(2);
+std::string run_text(run_info const& info) {
+  auto run = encode(info);
+  run.erase("job"); // has a text of its own
+  return run.dump(2);
 }
 
 } // namespace
@@ -32,7 +32,7 @@ run_file::run_file(run_folder const& folder, run_info const& info, job const& ru
   h5::set_attribute(file_, "started", info.started);
   h5::set_attribute(file_, "software", "plateau" + (version == info.versions.end() ? "" : " " + version->second));
   h5::write_text(file_, "job", info.job.dump(2), "the job as it was run, JSON");
-  h5::write_text(file_, "environment", environment_text(info), "ranks, devices and versions, JSON");
+  h5::write_text(file_, "run", run_text(info), "ranks, devices and versions, JSON");
 }
 
 run_file::~run_file() {

@@ -3,11 +3,11 @@
 
 #include "orchestrator/store/durable.hpp"
 #include "schemas/codec.hpp"
+#include "schemas/host.hpp"
 
 #include <cctype>
 #include <cerrno>
 #include <cstdio>
-#include <ctime>
 #include <random>
 #include <system_error>
 
@@ -62,27 +62,25 @@ fs::path run_folder::raw_result(case_id const& id, std::int64_t rank) const {
 fs::path run_folder::worker_log(std::int64_t rank) const { return logs() / rank_name(rank, "log"); }
 
 std::string new_run_id(std::string_view job_name) {
-  std::time_t const now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  char time[32], digits[8];
-  std::strftime(time, sizeof time, "%Y%m%dT%H%M%SZ", &utc);
+  char digits[8];
   std::snprintf(digits, sizeof digits, "%04x", std::random_device{}() & 0xffffu);
-  return std::string(time) + "-" + safe_for_a_file_name(job_name) + "-" + digits;
+  return utc_now("%Y%m%dT%H%M%SZ") + "-" + safe_for_a_file_name(job_name) + "-" + digits;
+}
+
+void refuse_if_taken(fs::path const& path) {
+  std::error_code ignored;
+  if (!fs::exists(fs::symlink_status(path, ignored))) return;
+  if (fs::is_directory(path, ignored) && fs::is_empty(path, ignored)) return;
+  throw input_error(path.string() +
+                    ": exists and is not an empty folder; a run never overwrites anything: choose another "
+                    "folder with -o");
 }
 
 run_folder create_run_folder(fs::path const& path) {
   run_folder folder{path};
-  std::error_code ignored;
-  bool const taken = fs::exists(fs::symlink_status(path, ignored)) &&
-                     (!fs::is_directory(path, ignored) || !fs::is_empty(path, ignored));
-  auto const refuse = [&] {
-    throw input_error(path.string() + ": exists and is not an empty folder; a run never overwrites anything: choose "
-                                      "another folder with -o");
-  };
-  if (taken) refuse();
+  refuse_if_taken(path);
   fs::create_directories(path);
-  if (!fs::create_directory(folder.cases())) refuse(); // someone else took it between the look and now
+  if (!fs::create_directory(folder.cases())) refuse_if_taken(path); // someone else took it between the look and now
   fs::create_directory(folder.logs());
   return folder;
 }
@@ -110,7 +108,7 @@ void write_outcome(run_folder const& folder, run_outcome const& outcome) {
 
 std::optional<run_outcome> read_outcome(run_folder const& folder) {
   if (!fs::exists(folder.outcome_json())) return std::nullopt;
-  return read_described<run_outcome>(folder.outcome_json(), [](json const&) {});
+  return read_described<run_outcome>(folder.outcome_json(), [](json const& d) { check_format(d, run_outcome_format); });
 }
 
 void point_latest_at(run_folder const& folder) {

@@ -32,6 +32,9 @@ struct run_folder {
 /// digits.
 std::string new_run_id(std::string_view job_name);
 
+/// Throws input_error when there is anything but an empty folder at `path`.
+void refuse_if_taken(std::filesystem::path const& path);
+
 /// Makes the folder, its parents, `cases` and `logs`. An empty folder is taken as it is; anything else that
 /// exists is refused with input_error, so that no earlier run is ever overwritten. Throws std::system_error
 /// when the file system refuses.

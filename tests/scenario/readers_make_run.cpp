@@ -3,7 +3,7 @@
 // assembled. readers_test.py then reads it with the tools that people have.
 #include "orchestrator/report/table.hpp"
 #include "orchestrator/store/assemble.hpp"
-#include "tests/unit/store_synthetic_run.hpp"
+#include "tests/support/synthetic_run.hpp"
 
 #include <iostream>
 

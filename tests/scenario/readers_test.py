@@ -65,7 +65,7 @@ def test_the_root_says_what_the_file_is(h5, summary):
 
 def test_job_and_environment_are_json(h5, summary):
     assert json.loads(h5["job"].asstr()[()]) == summary["meta"]
-    assert len(json.loads(h5["environment"].asstr()[()])["ranks"]) == 3
+    assert len(json.loads(h5["run"].asstr()[()])["ranks"]) == 3
 
 
 def test_every_dataset_says_what_it_is_and_numbers_have_units(h5):

@@ -9,6 +9,18 @@
 namespace plateau {
 namespace {
 
+// No plan can do with less: the most bytes alive at once.
+std::int64_t least_bytes(std::span<lifetime const> lifetimes) {
+  std::int64_t most = 0;
+  for (auto const& at : lifetimes) { // the sum can only rise where a lifetime begins
+    std::int64_t alive = 0;
+    for (auto const& other : lifetimes)
+      if (other.first_use <= at.first_use && at.first_use <= other.last_use) alive += other.bytes;
+    most = std::max(most, alive);
+  }
+  return most;
+}
+
 std::vector<lifetime> random_lifetimes(std::mt19937& random) {
   std::uniform_int_distribution<std::size_t> count(1, 40), step(0, 20);
   std::uniform_int_distribution<std::int64_t> bytes(0, 10'000);

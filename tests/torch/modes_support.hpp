@@ -70,7 +70,7 @@ struct ready_case {
       auto& s = *streams.emplace_back(dev.make_stream());
       s.enter();
       inputs.push_back(make_input(prog, run, dev.torch_device(), 0, t));
-      executors.push_back(mode->make_executor(t, s, inputs.back()));
+      executors.push_back(mode->make_executor(s, inputs.back()));
     }
     mode->warm(executors);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker_process.hpp"
+#include "real_worker.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -81,7 +81,7 @@ void expect_whole(case_result const& r, std::int64_t concurrency) {
 }
 
 TEST(worker, says_what_device_it_has) {
-  worker_process worker;
+  real_worker worker;
   auto const device = worker.greet(small_job());
   EXPECT_EQ(device.kind, "cpu");
   EXPECT_GT(device.memory_bytes, 1 << 20);
@@ -91,7 +91,7 @@ TEST(worker, says_what_device_it_has) {
 }
 
 TEST(worker, passes_an_eager_case_with_eleven_allocations_per_request) {
-  worker_process worker;
+  real_worker worker;
   worker.greet(small_job());
   std::vector<memory_point> points;
   auto const r = worker.run({"eager", 2}, &points);
@@ -108,7 +108,7 @@ TEST(worker, passes_an_eager_case_with_eleven_allocations_per_request) {
 }
 
 TEST(worker, counts_every_request_in_the_shared_memory) {
-  worker_process worker;
+  real_worker worker;
   worker.greet(small_job());
   worker.run({"eager", 2});
   constexpr auto two_checks = 2, tracked = 1;
@@ -122,7 +122,7 @@ TEST(worker, counts_every_request_in_the_shared_memory) {
 }
 
 TEST(worker, passes_an_arena_case_without_an_allocation_and_with_eager_s_bits) {
-  worker_process worker;
+  real_worker worker;
   worker.greet(small_job());
   auto const eager = worker.run({"eager", 3});
   auto const arena = worker.run({"arena", 3});
@@ -145,7 +145,7 @@ TEST(worker, passes_an_arena_case_without_an_allocation_and_with_eager_s_bits) {
 TEST(worker, passes_noop_and_says_that_it_has_no_output_to_check) {
   auto j = small_job();
   j.workload = "noop";
-  worker_process worker;
+  real_worker worker;
   worker.greet(j);
   auto const r = worker.run({"eager", 2});
   expect_whole(r, 2);
@@ -157,7 +157,7 @@ TEST(worker, passes_noop_and_says_that_it_has_no_output_to_check) {
 TEST(worker, passes_a_case_with_fresh_threads) {
   auto j = small_job();
   j.stream_threads = "fresh";
-  worker_process worker;
+  real_worker worker;
   worker.greet(j);
   auto const r = worker.run({"eager", 2});
   expect_whole(r, 2);
@@ -167,7 +167,7 @@ TEST(worker, passes_a_case_with_fresh_threads) {
 TEST(worker, skips_the_memory_phase_of_a_job_without_soak_windows) {
   auto j = small_job();
   j.soak.windows = 0;
-  worker_process worker;
+  real_worker worker;
   worker.greet(j);
   auto const r = worker.run({"eager", 1});
   EXPECT_TRUE(r.measured->soak.empty());
@@ -175,7 +175,7 @@ TEST(worker, skips_the_memory_phase_of_a_job_without_soak_windows) {
 }
 
 TEST(worker, gives_a_case_s_memory_back_before_the_next_one) {
-  worker_process worker;
+  real_worker worker;
   worker.greet(small_job());
   auto const first = worker.run({"eager", 2}).measured->pre;
   auto const again = worker.run({"eager", 2}).measured->pre;
@@ -185,7 +185,7 @@ TEST(worker, gives_a_case_s_memory_back_before_the_next_one) {
 }
 
 TEST(worker, answers_a_case_that_cannot_run_here_with_skipped_and_takes_the_next) {
-  worker_process worker;
+  real_worker worker;
   worker.greet(small_job());
   worker.send(protocol::prepare{{"arena_graph", 1}});
   auto const failure = worker.receive_a<protocol::failure>();
@@ -198,7 +198,7 @@ TEST(worker, answers_a_case_that_is_too_large_with_out_of_memory_and_takes_the_n
   auto j = small_job();
   j.hidden = 65536; // a weight of 64 GiB
   j.batch = j.seq_len = 1;
-  worker_process worker;
+  real_worker worker;
   if (worker.greet(j).memory_bytes >= std::int64_t{60} << 30) GTEST_SKIP() << "this machine has room for it";
   for (int twice = 0; twice < 2; ++twice) {
     worker.send(protocol::prepare{{"eager", 1}});
@@ -209,7 +209,7 @@ TEST(worker, answers_a_case_that_is_too_large_with_out_of_memory_and_takes_the_n
 }
 
 TEST(worker, refuses_a_rank_of_another_protocol_version) {
-  worker_process worker;
+  real_worker worker;
   protocol::hello h;
   h.version = protocol::version + 1;
   h.run = small_job();
@@ -222,7 +222,7 @@ TEST(worker, refuses_a_rank_of_another_protocol_version) {
 TEST(worker, refuses_a_device_that_this_build_does_not_have) {
   auto j = small_job();
   j.device = "cuda";
-  worker_process worker;
+  real_worker worker;
   protocol::hello h;
   h.run = j;
   worker.send(h);
@@ -231,7 +231,7 @@ TEST(worker, refuses_a_device_that_this_build_does_not_have) {
 }
 
 TEST(worker, refuses_to_start_a_case_that_was_not_prepared) {
-  worker_process worker;
+  real_worker worker;
   worker.greet(small_job());
   worker.send(protocol::start{});
   EXPECT_THAT(worker.receive_a<protocol::failure>().reason, HasSubstr("start without a case"));
@@ -239,14 +239,14 @@ TEST(worker, refuses_to_start_a_case_that_was_not_prepared) {
 }
 
 TEST(worker, exits_when_its_rank_closes) {
-  worker_process worker;
+  real_worker worker;
   worker.greet(small_job());
   worker.close();
   EXPECT_EQ(worker.exit_code(), 0);
 }
 
 TEST(worker, leaves_the_launcher_s_signals_to_its_rank) {
-  worker_process worker;
+  real_worker worker;
   worker.greet(small_job());
   for (int const number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) kill(worker.pid(), number);
   EXPECT_EQ(worker.run({"arena", 1}).status, case_status::passed);

@@ -2,7 +2,7 @@
 #include "orchestrator/analysis/outcome.hpp"
 #include "orchestrator/analysis/summary.hpp"
 
-#include "store_synthetic_run.hpp"
+#include "tests/support/synthetic_run.hpp"
 
 #include <gmock/gmock.h>
 

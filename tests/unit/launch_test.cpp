@@ -83,7 +83,7 @@ TEST(launch_command, leaves_the_hosts_to_the_user_who_names_some) {
   EXPECT_THAT(launch_command(plan), ElementsAre("mpirun", "--bind-to", "none", "-n", "1", "--hostfile", "hosts"));
 }
 
-TEST(launch_command, asks_srun_for_the_warning_before_the_kill) {
+TEST(launch_command, gives_srun_pmix_and_kill_on_bad_exit) {
   launch_plan plan;
   plan.role = launch_role::start_srun;
   EXPECT_THAT(launch_command(plan), IsSupersetOf({"srun", "--mpi=pmix", "--kill-on-bad-exit=1"}));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/analysis/outcome.hpp"
+#include "orchestrator/launch/run_line.hpp"
 #include "orchestrator/rank/worker_process.hpp"
-#include "orchestrator/report/run_line.hpp"
 
 #include <csignal>
 #include <gmock/gmock.h>

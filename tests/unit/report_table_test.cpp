@@ -2,7 +2,7 @@
 #include "orchestrator/report/table.hpp"
 
 #include "orchestrator/store/assemble.hpp"
-#include "store_synthetic_run.hpp"
+#include "tests/support/synthetic_run.hpp"
 
 #include <gmock/gmock.h>
 

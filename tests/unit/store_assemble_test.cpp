@@ -2,7 +2,7 @@
 #include "orchestrator/store/assemble.hpp"
 
 #include "orchestrator/store/durable.hpp"
-#include "store_synthetic_run.hpp"
+#include "tests/support/synthetic_run.hpp"
 
 #include <gmock/gmock.h>
 

@@ -3,7 +3,7 @@
 
 #include "orchestrator/store/durable.hpp"
 #include "schemas/codec.hpp"
-#include "store_synthetic_run.hpp"
+#include "tests/support/synthetic_run.hpp"
 
 #include <gmock/gmock.h>
 

@@ -3,7 +3,7 @@
 
 #include "orchestrator/store/durable.hpp"
 #include "schemas/codec.hpp"
-#include "store_synthetic_run.hpp"
+#include "tests/support/synthetic_run.hpp"
 
 #include <gmock/gmock.h>
 
@@ -121,7 +121,7 @@ TEST(write_durably, a_failure_names_the_path_and_leaves_nothing) {
   EXPECT_EQ(std::distance(fs::directory_iterator(scratch.path), fs::directory_iterator()), 1);
 }
 
-TEST(write_durably, the_old_content_stays_until_the_new_is_whole) {
+TEST(write_durably, a_file_of_that_name_is_replaced) {
   scratch_folder scratch;
   auto const path = scratch.path / "file";
   write_durably(path, "old");

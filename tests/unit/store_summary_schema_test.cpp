@@ -2,7 +2,7 @@
 // schemas/summary.schema.json describes what assemble() writes.
 #include "orchestrator/store/assemble.hpp"
 #include "orchestrator/store/durable.hpp"
-#include "store_synthetic_run.hpp"
+#include "tests/support/synthetic_run.hpp"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>

@@ -116,7 +116,7 @@ class arena_planned final : public prepared_mode {
 public:
   explicit arena_planned(mode_input const& in)
       : in_(in), where_(plan(in.prog, static_cast<std::int64_t>(c10::elementSize(dtype_of(in.run))))) {}
-  std::unique_ptr<executor> make_executor(std::int64_t, stream& s, at::Tensor input) override {
+  std::unique_ptr<executor> make_executor(stream& s, at::Tensor input) override {
     return std::make_unique<planned_executor>(in_, where_, s, input);
   }
   std::optional<std::string> arena_kind() const override { return "planned"; }

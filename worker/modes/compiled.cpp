@@ -58,7 +58,7 @@ public:
     share_weights(*loader_, in);
   }
 
-  std::unique_ptr<executor> make_executor(std::int64_t, stream& s, at::Tensor input) override {
+  std::unique_ptr<executor> make_executor(stream& s, at::Tensor input) override {
     streams_.push_back(&s);
     return std::make_unique<compiled_executor>(*loader_, s, std::move(input));
   }
@@ -103,7 +103,7 @@ std::unique_ptr<prepared_mode> prepare(mode_input const& in, std::string gemm_ba
   if (in.entry.python_twin.empty()) throw unsupported(std::string(in.entry.name) + " has no compiled form");
   package_spec const spec{.program = std::string(in.entry.name),
                           .twin = std::string(in.entry.python_twin),
-                          .dtype = std::string(plain_dtype(in.run.dtype.value_or("float32"))),
+                          .dtype = std::string(dtype_name(in.run)),
                           .hidden = in.run.hidden,
                           .batch = in.run.batch,
                           .seq_len = in.run.seq_len,

@@ -61,7 +61,7 @@ eager_executor::eager_executor(mode_input const& in, stream& s, at::Tensor input
 class eager final : public prepared_mode {
 public:
   explicit eager(mode_input const& in) : in_(in) {}
-  std::unique_ptr<executor> make_executor(std::int64_t, stream& s, at::Tensor input) override {
+  std::unique_ptr<executor> make_executor(stream& s, at::Tensor input) override {
     return std::make_unique<eager_executor>(in_, s, std::move(input));
   }
 

@@ -32,8 +32,6 @@ constexpr std::array table{
 
 } // namespace
 
-std::span<mode const> modes() { return table; }
-
 mode const& mode_named(std::string_view name) {
   auto const found = std::ranges::find(table, name, &mode::name);
   if (found == table.end()) throw unsupported("mode " + std::string(name) + " is not in this build");

@@ -48,7 +48,7 @@ class prepared_mode {
 public:
   virtual ~prepared_mode() = default;
   /// Called for each stream thread in turn on the main thread, with the thread's stream entered.
-  virtual std::unique_ptr<executor> make_executor(std::int64_t thread, stream& s, at::Tensor input) = 0;
+  virtual std::unique_ptr<executor> make_executor(stream& s, at::Tensor input) = 0;
   /// Called once on the main thread after all executors are made, before any of them runs on a thread of its
   /// own. May leave any of their streams entered.
   virtual void warm(std::span<std::unique_ptr<executor> const>) {}
@@ -68,7 +68,6 @@ struct mode {
   std::unique_ptr<prepared_mode> (*prepare)(mode_input const&); ///< throws unsupported
 };
 
-std::span<mode const> modes();
 mode const& mode_named(std::string_view name); ///< throws unsupported for a mode that this build does not have
 
 } // namespace plateau

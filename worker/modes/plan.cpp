@@ -59,15 +59,4 @@ std::optional<std::pair<std::size_t, std::size_t>> find_overlap(std::span<lifeti
   return std::nullopt;
 }
 
-std::int64_t least_bytes(std::span<lifetime const> lifetimes) {
-  std::int64_t most = 0;
-  for (auto const& at : lifetimes) { // the sum can only rise where a lifetime begins
-    std::int64_t alive = 0;
-    for (auto const& other : lifetimes)
-      if (other.first_use <= at.first_use && at.first_use <= other.last_use) alive += other.bytes;
-    most = std::max(most, alive);
-  }
-  return most;
-}
-
 } // namespace plateau

@@ -35,7 +35,4 @@ placement plan_offsets(std::span<lifetime const> lifetimes);
 std::optional<std::pair<std::size_t, std::size_t>> find_overlap(std::span<lifetime const> lifetimes,
                                                                 placement const& plan);
 
-/// Bytes that any plan needs: the most that are alive at one step.
-std::int64_t least_bytes(std::span<lifetime const> lifetimes);
-
 } // namespace plateau

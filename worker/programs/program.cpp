@@ -52,7 +52,7 @@ std::size_t program::input() const { return with_role(*this, value_role::input).
 std::optional<std::size_t> program::output() const { return with_role(*this, value_role::output); }
 
 at::ScalarType dtype_of(job const& j) {
-  auto const name = plain_dtype(j.dtype ? std::string_view(*j.dtype) : "float32");
+  auto const name = dtype_name(j);
   if (name == "float32") return at::kFloat;
   if (name == "float16") return at::kHalf;
   if (name == "bfloat16") return at::kBFloat16;

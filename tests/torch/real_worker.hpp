@@ -13,12 +13,12 @@
 namespace plateau {
 
 /// The real plateau-worker, started as a rank starts it. Killed with its group when this goes out of scope.
-class worker_process {
+class real_worker {
 public:
-  worker_process();
-  ~worker_process();
-  worker_process(worker_process const&) = delete;
-  worker_process& operator=(worker_process const&) = delete;
+  real_worker();
+  ~real_worker();
+  real_worker(real_worker const&) = delete;
+  real_worker& operator=(real_worker const&) = delete;
 
   void send(protocol::command const& c);
   std::optional<protocol::event> receive(); ///< nothing when the worker has closed
@@ -53,7 +53,7 @@ private:
 [[noreturn]] void throw_unexpected(std::optional<protocol::event> const& e);
 
 template <class T>
-T worker_process::receive_a() {
+T real_worker::receive_a() {
   auto e = receive();
   if (!e || !std::holds_alternative<T>(*e)) throw_unexpected(e);
   return std::get<T>(std::move(*e));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker_process.hpp"
+#include "real_worker.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -31,7 +31,7 @@ void throw_unexpected(std::optional<protocol::event> const& e) {
   throw std::runtime_error("another event, number " + std::to_string(e->index()));
 }
 
-worker_process::worker_process() {
+real_worker::real_worker() {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) throw std::runtime_error("no socket pair");
   int const file = memfd_create("progress", 0);
@@ -45,7 +45,7 @@ worker_process::worker_process() {
   socket_ = ends[0];
 }
 
-worker_process::~worker_process() {
+real_worker::~real_worker() {
   close();
   if (pid_ > 0) {
     killpg(pid_, SIGKILL);
@@ -54,14 +54,14 @@ worker_process::~worker_process() {
   munmap(progress_, sizeof(progress));
 }
 
-void worker_process::send(protocol::command const& c) { protocol::send_frame(socket_, protocol::to_frame(c)); }
+void real_worker::send(protocol::command const& c) { protocol::send_frame(socket_, protocol::to_frame(c)); }
 
-std::optional<protocol::event> worker_process::receive() {
+std::optional<protocol::event> real_worker::receive() {
   auto const frame = protocol::receive_frame(socket_, received_);
   return frame ? std::optional(protocol::event_of(*frame)) : std::nullopt;
 }
 
-device_info worker_process::greet(job const& run) {
+device_info real_worker::greet(job const& run) {
   protocol::hello h;
   h.run_id = "a run";
   h.rank = 3;
@@ -70,7 +70,7 @@ device_info worker_process::greet(job const& run) {
   return receive_a<device_info>();
 }
 
-case_result worker_process::run(case_id const& id, std::vector<memory_point>* points) {
+case_result real_worker::run(case_id const& id, std::vector<memory_point>* points) {
   send(protocol::prepare{id});
   receive_a<protocol::ready>();
   send(protocol::start{});
@@ -82,12 +82,12 @@ case_result worker_process::run(case_id const& id, std::vector<memory_point>* po
   }
 }
 
-void worker_process::close() {
+void real_worker::close() {
   if (socket_ >= 0) ::close(socket_);
   socket_ = -1;
 }
 
-int worker_process::exit_code() {
+int real_worker::exit_code() {
   int status = 0;
   waitpid(pid_, &status, 0);
   pid_ = -1;

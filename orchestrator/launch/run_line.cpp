@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "orchestrator/report/run_line.hpp"
+#include "orchestrator/launch/run_line.hpp"
 
 namespace plateau {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/case_runner.hpp"
+#include "worker/prepared_case.hpp"
 
 #include "schemas/host.hpp"
 #include "worker/device/process_memory.hpp"
@@ -48,7 +48,6 @@ prepared_case::prepared_case(worker_context const& context, case_id id)
     : context_(context), id_(std::move(id)), started_(utc_now()), begin_ns_(now_ns()), warnings_(context.warnings),
       entry_(program_named(context.run.workload)), program_(entry_.make(context.run)) {
   now_in(phase::preparing);
-  context_.shared.soak_window.store(0, std::memory_order_relaxed);
   context_.main_stream.enter();
   make_workspace();
   compute_references();
@@ -96,7 +95,7 @@ void prepared_case::make_workspace() {
   std::vector<request*> requests;
   for (std::size_t t = 0; t < threads(); ++t) {
     streams_[t]->enter();
-    executors_.push_back(mode_->make_executor(static_cast<std::int64_t>(t), *streams_[t], inputs_[t]));
+    executors_.push_back(mode_->make_executor(*streams_[t], inputs_[t]));
     requests.push_back(executors_.back().get());
   }
   mode_->warm(executors_);
