@@ -4,6 +4,7 @@
 
 #include <array>
 #include <exception>
+#include <fcntl.h>
 #include <iostream>
 #include <utility>
 #include <vector>
@@ -13,9 +14,16 @@ namespace {
 constexpr std::array subcommands{plateau::add_run, plateau::add_assemble, plateau::add_show, plateau::add_validate,
                                  plateau::add_devices};
 
+// A closed standard stream would give its number to the next file that is opened, and our output would go there.
+void open_closed_streams() {
+  for (int fd = 0; fd <= 2; ++fd)
+    if (fcntl(fd, F_GETFD) < 0) open("/dev/null", O_RDWR);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
+  open_closed_streams();
   CLI::App program{"plateau: under load, on every GPU you have: how fast is it, and does its memory reach a plateau?",
                    "plateau"};
   program.set_version_flag("--version", PLATEAU_VERSION);

@@ -16,23 +16,32 @@
 #include <iostream>
 #include <optional>
 #include <poll.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 namespace plateau {
 
 namespace {
 
-volatile std::sig_atomic_t signals_seen = 0;
+// What the user asked for: 1 to stop after the current case, 2 at once, 3 and more not to wait for anything.
+volatile std::sig_atomic_t asked_to_stop = 0;
 
-void on_signal(int) { signals_seen = signals_seen + 1; }
+// A terminal that closes sends SIGHUP more than once, and means it once.
+void on_signal(int signal) {
+  if (signal != SIGHUP || asked_to_stop == 0) asked_to_stop = asked_to_stop + 1;
+}
 
 void install_front_end_signals() {
   struct sigaction action {};
   action.sa_handler = on_signal; // no SA_RESTART: poll() must return
-  for (int const signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+  for (int const signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
+  struct sigaction hangup {};
+  sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr); // nohup has it ignored
   std::signal(SIGPIPE, SIG_IGN); // whoever read our output is gone; the run goes on
 }
 
@@ -42,43 +51,57 @@ struct launcher {
   int out, err;
 };
 
+std::pair<int, int> new_pipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    throw std::system_error(errno, std::generic_category(), "cannot start the ranks: no pipe");
+  return {ends[0], ends[1]};
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  for (auto& text : texts) out.push_back(text.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+// In the new process: becomes the launcher, or tells `report` why not. Should this front end be killed, the launcher is
+// told to terminate, and ends the ranks: what posix_spawn cannot ask for.
+[[noreturn]] void become_launcher(std::vector<char*> const& arguments, std::vector<char*> const& environment, int out,
+                                  int err, int report, pid_t front_end) {
+  setpgid(0, 0);
+  for (int const signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1}) std::signal(signal, SIG_DFL);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != front_end) _exit(1); // killed before that
+  int const nothing = open("/dev/null", O_RDONLY);
+  if (nothing >= 0 && dup2(nothing, 0) == 0 && dup2(out, 1) == 1 && dup2(err, 2) == 2)
+    execvpe(arguments[0], arguments.data(), environment.data());
+  int const error = errno;
+  [[maybe_unused]] auto const told = write(report, &error, sizeof error);
+  _exit(1);
+}
+
 launcher start(launch_plan const& plan) {
   auto command = launch_command(plan);
   std::vector<std::string> variables;
   for (auto const& [name, value] : launch_environment(plan, current_environment(), geteuid() == 0))
     variables.push_back(name + "=" + value);
-  std::vector<char*> arguments, environment;
-  for (auto& word : command) arguments.push_back(word.data());
-  for (auto& variable : variables) environment.push_back(variable.data());
-  arguments.push_back(nullptr);
-  environment.push_back(nullptr);
-
-  int out[2], err[2];
-  if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0)
-    throw std::system_error(errno, std::generic_category(), "cannot start the ranks: no pipe");
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&files, out[1], 1);
-  posix_spawn_file_actions_adddup2(&files, err[1], 2);
-  sigset_t all;
-  sigfillset(&all);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
-  pid_t pid = -1;
-  int const error = posix_spawnp(&pid, arguments[0], &files, &attributes, arguments.data(), environment.data());
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&files);
-  close(out[1]);
-  close(err[1]);
+  auto const arguments = pointers(command), environment = pointers(variables);
+  auto const [out, their_out] = new_pipe();
+  auto const [err, their_err] = new_pipe();
+  auto const [report, their_report] = new_pipe();
+  auto const front_end = getpid();
+  auto const pid = fork();
+  if (pid == 0) become_launcher(arguments, environment, their_out, their_err, their_report, front_end);
+  int error = pid < 0 ? errno : 0;
+  for (int const fd : {their_out, their_err, their_report}) close(fd);
+  [[maybe_unused]] auto const told = read(report, &error, sizeof error); // nothing when it became the launcher
+  close(report);
   if (error != 0)
     throw input_error(
         "cannot start " + command[0] + " (" + std::generic_category().message(error) + "); " +
         (command[0] == "mpirun" ? "install Open MPI, or start the ranks yourself" : "is Slurm's srun on the PATH?"));
-  return {pid, out[0], err[0]};
+  return {pid, out, err};
 }
 
 // Splits what comes from a descriptor into lines.
@@ -110,12 +133,31 @@ private:
   std::string rest_;
 };
 
-// Shows what the ranks say until the launcher has ended. Gives the reason when they refused the run.
-std::optional<std::string> follow(launcher const& ranks, terminal& screen) {
+// What the ranks said until the launcher had ended.
+struct heard {
+  bool started = false;               ///< they were up: from then on they know what SIGUSR1 means
+  std::optional<std::string> refusal; ///< why they refused the run
+};
+
+// Passes the user's wish on to the launcher, which tells the ranks: to stop after the case, at once, or to die.
+void pass_on(int wish, launcher const& ranks, bool started, terminal& screen) {
+  if (wish == 1 && started) {
+    screen.line("stopping after this case; once more to stop now");
+    kill(ranks.pid, SIGUSR1);
+  } else if (wish <= 2) {
+    screen.line("stopping now");
+    kill(ranks.pid, SIGTERM);
+  } else {
+    killpg(ranks.pid, SIGKILL); // ranks whose launcher is gone end, too
+  }
+}
+
+heard follow(launcher const& ranks, terminal& screen) {
   line_reader out(ranks.out), err(ranks.err);
-  std::optional<std::string> refusal;
+  heard from_ranks;
   auto const take = [&](std::string_view text) {
     auto const line = run_line_of(text);
+    from_ranks.started = from_ranks.started || line;
     if (!line)
       screen.line(text);
     else if (line->what == run_line::kind::note)
@@ -123,7 +165,7 @@ std::optional<std::string> follow(launcher const& ranks, terminal& screen) {
     else if (line->what == run_line::kind::status)
       screen.status(line->text);
     else
-      refusal = line->text;
+      from_ranks.refusal = line->text;
   };
   int passed_on = 0;
   bool out_open = true, err_open = true;
@@ -132,34 +174,45 @@ std::optional<std::string> follow(launcher const& ranks, terminal& screen) {
                                   pollfd{err_open ? err.fd() : -1, POLLIN, 0}};
     constexpr int tick_ms = 200;
     poll(watched.data(), watched.size(), tick_ms);
-    if (signals_seen > passed_on) {
-      screen.line(passed_on == 0 ? "stopping after this case; once more to stop now" : "stopping now");
-      kill(ranks.pid, passed_on == 0 ? SIGUSR1 : SIGTERM);
-      ++passed_on;
-    }
+    if (asked_to_stop > passed_on) pass_on(++passed_on, ranks, from_ranks.started, screen);
     if (watched[0].revents != 0) out_open = out.read(take);
     if (watched[1].revents != 0) err_open = err.read(take);
   }
   screen.status("");
-  return refusal;
+  return from_ranks;
 }
 
-// The ranks are gone without a word: makes of their folder what can be made of it.
-exit_code assemble_what_is_left(std::filesystem::path const& folder, int wait_status) {
-  auto const how = WIFSIGNALED(wait_status)
-                       ? "the launcher was killed by signal " + std::to_string(WTERMSIG(wait_status))
-                       : "the launcher exited with code " + std::to_string(WEXITSTATUS(wait_status));
+// Why the ranks are gone without a word.
+std::string end_of(int wait_status) {
+  if (asked_to_stop > 0) return "stopped at once on request";
+  return "the ranks died: " + (WIFSIGNALED(wait_status)
+                                   ? "the launcher was killed by signal " + std::to_string(WTERMSIG(wait_status))
+                                   : "the launcher exited with code " + std::to_string(WEXITSTATUS(wait_status)));
+}
+
+// Ranks that did start were the ones to make the folder: it was absent or empty before, and without run.json it is of
+// no use to anyone.
+exit_code nothing_measured(std::filesystem::path const& folder, std::string const& why, bool started) {
   std::error_code ignored;
-  if (!std::filesystem::exists(folder / "run.json", ignored)) {
-    std::cerr << "the ranks did not start the run: " << how << "; nothing was measured\n";
-    return exit_code::bad_input;
+  if (started) std::filesystem::remove_all(folder, ignored);
+  std::cerr << why << "; nothing was measured\n";
+  return started || asked_to_stop > 0 ? exit_code::incomplete : exit_code::bad_input;
+}
+
+// Makes of the ranks' folder what can be made of it.
+exit_code assemble_what_is_left(std::filesystem::path const& folder, std::string const& why) {
+  std::cerr << why << "; keeping every finished case\n";
+  try {
+    auto const left = open_run_folder(folder);
+    std::filesystem::remove(folder / ".nonce");
+    run_outcome const outcome{static_cast<std::int64_t>(exit_code::incomplete), why, utc_now()};
+    auto const assembled = assemble(left, outcome);
+    for (auto const& complaint : assembled.complaints) std::cerr << complaint << '\n';
+    write_outcome(left, outcome);
+    show_end_of_run(folder);
+  } catch (std::exception const& e) {
+    std::cerr << e.what() << "; to try again later: plateau assemble " << folder.string() << '\n';
   }
-  std::cerr << "the ranks died before the run was complete: " << how << "; keeping every finished case\n";
-  auto const left = open_run_folder(folder);
-  run_outcome const outcome{static_cast<std::int64_t>(exit_code::incomplete), "the ranks died: " + how, utc_now()};
-  auto const assembled = assemble(left, outcome);
-  for (auto const& complaint : assembled.complaints) std::cerr << complaint << '\n';
-  write_outcome(left, outcome);
   return exit_code::incomplete;
 }
 
@@ -168,21 +221,19 @@ exit_code assemble_what_is_left(std::filesystem::path const& folder, int wait_st
 exit_code start_ranks(launch_plan const& plan, std::filesystem::path const& folder) {
   install_front_end_signals();
   auto const ranks = start(plan);
-  std::optional<std::string> refusal;
+  heard from_ranks;
   {
     terminal screen;
-    refusal = follow(ranks, screen);
+    from_ranks = follow(ranks, screen);
   }
   int status = 0;
   while (waitpid(ranks.pid, &status, 0) < 0 && errno == EINTR) {
   }
-  if (refusal) throw input_error(*refusal);
+  if (from_ranks.refusal) throw input_error(*from_ranks.refusal);
   std::error_code ignored;
-  if (!std::filesystem::exists(folder / "outcome.json", ignored)) {
-    auto const code = assemble_what_is_left(folder, status);
-    if (code == exit_code::incomplete) show_end_of_run(folder);
-    return code;
-  }
+  if (!std::filesystem::exists(folder / "run.json", ignored))
+    return nothing_measured(folder, end_of(status), from_ranks.started);
+  if (!std::filesystem::exists(folder / "outcome.json", ignored)) return assemble_what_is_left(folder, end_of(status));
   show_end_of_run(folder);
   return static_cast<exit_code>(read_outcome(open_run_folder(folder))->exit_code);
 }

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <system_error>
 
 namespace plateau {
 
@@ -92,7 +93,15 @@ exit_code as_rank(run_flags const& flags) {
   return end.code;
 }
 
+void refuse_without_a_current_folder() {
+  std::error_code why;
+  if (std::filesystem::current_path(why).empty())
+    throw input_error("the current folder cannot be used (" + why.message() +
+                      "); it was deleted, or you may not enter it: change to another one");
+}
+
 exit_code run(run_flags const& flags) {
+  refuse_without_a_current_folder();
   auto const role = role_of(flags);
   if (role == launch_role::rank && flags.dry_run)
     throw input_error("--dry-run starts nothing, so it needs no launcher; type it without mpirun or srun");

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <future>
 #include <iostream>
 #include <set>
 #include <sys/utsname.h>
@@ -25,8 +26,6 @@ namespace plateau {
 namespace {
 
 using std::chrono::steady_clock;
-
-constexpr communicator::seconds file_system_deadline{60};
 
 // Rank 0's voice; the other ranks have none.
 class voice {
@@ -61,7 +60,7 @@ std::string decided_by_rank_0(communicator& ranks, Decide decide, char const* wh
       decision["refused"] = e.what();
     }
   }
-  auto const agreed = json::parse(ranks.broadcast(decision.dump(), file_system_deadline, what));
+  auto const agreed = json::parse(ranks.broadcast(decision.dump(), what));
   if (agreed.contains("refused")) throw refused(agreed["refused"].get<std::string>());
   return agreed["text"].get<std::string>();
 }
@@ -122,11 +121,13 @@ private:
   std::string store(case_id const& id, case_result const& result, std::vector<std::uint8_t>& cbor);
   void gather(case_id const& id, std::vector<std::uint8_t> const& mine);
   rank_end finish(std::string const& stopped);
+  rank_end conclude(run_outcome const& outcome);
+  assembly assemble_and_beat(run_outcome const& outcome);
   worker_process::look look(std::string label);
-  communicator::seconds others_may_prepare() const;
 };
 
 rank_end rank_run::run() {
+  voice_.say(run_line::kind::status, "the ranks are up");
   agree_on_job();
   agree_on_folder();
   bring_up_workers();
@@ -144,6 +145,7 @@ void rank_run::agree_on_job() {
       },
       "reading the job");
   job_ = parse_job(text, "job");
+  ranks_.set_patience(communicator::seconds(job_.timeouts_s.collective));
 }
 
 void rank_run::agree_on_folder() {
@@ -176,8 +178,8 @@ void rank_run::agree_on_folder() {
       complaint = "rank " + std::to_string(ranks_.rank()) + " on " + host_name() + ": " + e.what();
     }
   }
-  auto const answers = ranks_.all_gather(json{{"shares", shares}, {"complaint", complaint}}.dump(),
-                                         file_system_deadline, "looking for the run folder");
+  auto const answers =
+      ranks_.all_gather(json{{"shares", shares}, {"complaint", complaint}}.dump(), "looking for the run folder");
   for (auto const& answer : answers) {
     auto const a = json::parse(answer);
     if (!a["complaint"].get<std::string>().empty()) throw refused(a["complaint"].get<std::string>());
@@ -210,8 +212,8 @@ void rank_run::bring_up_workers() {
   if (auto const* none = std::get_if<supervisor::no_worker>(&up); none != nullptr && none->refused)
     refusal = "rank " + std::to_string(info.rank) + " on " + info.host + ": " + none->reason;
 
-  auto const answers = ranks_.all_gather(json{{"info", encode(info)}, {"refusal", refusal}}.dump(),
-                                         others_may_prepare(), "starting the workers");
+  auto const answers =
+      ranks_.all_gather(json{{"info", encode(info)}, {"refusal", refusal}}.dump(), "starting the workers");
   std::vector<rank_info> infos;
   std::set<std::string> kinds;
   for (auto const& answer : answers) {
@@ -282,14 +284,10 @@ void rank_run::note_crowding(std::vector<rank_info> const& infos, std::vector<st
   }
 }
 
-communicator::seconds rank_run::others_may_prepare() const {
-  auto const& t = job_.timeouts_s;
-  return communicator::seconds(t.compile + t.prepare + t.collective);
-}
-
 worker_process::look rank_run::look(std::string label) {
   return
       [this, label = std::move(label), last = std::string()](progress const& p) mutable -> std::optional<std::string> {
+        ranks_.beat();
         auto const now = p.now.load(std::memory_order_relaxed);
         auto status = label + " " + std::string(name_of(now));
         if (now == phase::soaking)
@@ -322,7 +320,7 @@ std::string rank_run::run_cases() {
     // the raw results are durable now, so whatever happens from here on loses nothing
     auto const answers = ranks_.all_gather(
         json{{"status", name_of(result.status)}, {"reason", result.reason}, {"complaint", complaint}}.dump(),
-        communicator::seconds(job_.timeouts_s.collective + job_.timeouts_s.stall), id.text().c_str());
+        id.text().c_str());
     case_record record{id, {}};
     std::string cannot_store;
     for (std::size_t rank = 0; rank < answers.size(); ++rank) {
@@ -350,11 +348,10 @@ std::string rank_run::run_cases() {
 case_result rank_run::run_case(case_id const& id, bool& stop) {
   auto prepared = supervisor_->prepare(id, look(id.text()));
   bool const asked = requested_stop() != stop_request::none;
-  auto const answers =
-      ranks_.all_gather(asked ? 1 : 0, others_may_prepare(), (id.text() + ": agreeing to start").c_str());
+  auto const answers = ranks_.all_gather(asked ? 1 : 0, (id.text() + ": agreeing to start").c_str());
   stop = std::ranges::any_of(answers, [](std::int64_t a) { return a != 0; });
   if (stop) return {};
-  ranks_.barrier(communicator::seconds(job_.timeouts_s.collective), (id.text() + ": the gate").c_str());
+  ranks_.barrier((id.text() + ": the gate").c_str());
   if (prepared) return std::move(*prepared);
   return supervisor_->measure(look(id.text()));
 }
@@ -373,13 +370,12 @@ std::string rank_run::store(case_id const& id, case_result const& result, std::v
 }
 
 void rank_run::gather(case_id const& id, std::vector<std::uint8_t> const& mine) {
-  communicator::seconds const deadline(job_.timeouts_s.collective);
   auto const what = id.text() + ": gathering the results";
   for (int rank = 1; rank < ranks_.size(); ++rank) {
     if (shares_folder_[static_cast<std::size_t>(rank)]) continue;
-    if (ranks_.rank() == rank) ranks_.send(mine, 0, deadline, what.c_str());
+    if (ranks_.rank() == rank) ranks_.send(mine, 0, what.c_str());
     if (ranks_.rank() != 0) continue;
-    auto const bytes = ranks_.receive(rank, deadline, what.c_str());
+    auto const bytes = ranks_.receive(rank, what.c_str());
     if (!bytes.empty()) write_raw_result(folder_, id, rank, bytes);
   }
 }
@@ -388,23 +384,38 @@ rank_end rank_run::finish(std::string const& stopped) {
   rank_end end;
   if (ranks_.rank() == 0) {
     voice_.say(run_line::kind::status, "writing run.h5 and summary.json");
-    std::filesystem::remove(folder_.path / ".nonce");
-    run_outcome outcome;
-    outcome.finished = utc_now();
-    outcome.reason = stopped;
-    end.folder = folder_.path;
-    end.code = stopped.empty() ? exit_code::good : exit_code::incomplete;
-    outcome.exit_code = static_cast<std::int64_t>(end.code);
-    auto const assembled = assemble(folder_, outcome);
-    for (auto const& complaint : assembled.complaints) voice_.say(run_line::kind::note, complaint);
-    write_outcome(folder_, *assembled.record.outcome);
-    end.code = static_cast<exit_code>(assembled.record.outcome->exit_code);
+    auto const code = stopped.empty() ? exit_code::good : exit_code::incomplete;
+    end = conclude({static_cast<std::int64_t>(code), stopped, utc_now()});
     if (!stopped.empty()) voice_.say(run_line::kind::note, stopped);
   }
-  // assembling takes as long as there is data
-  constexpr communicator::seconds assembling{3600};
-  ranks_.barrier(assembling, "writing the results");
+  ranks_.barrier("writing the results");
   return end;
+}
+
+// Makes the results of what was measured, and writes down how the run ended.
+rank_end rank_run::conclude(run_outcome const& outcome) {
+  try {
+    std::filesystem::remove(folder_.path / ".nonce");
+    auto const assembled = assemble_and_beat(outcome);
+    for (auto const& complaint : assembled.complaints) voice_.say(run_line::kind::note, complaint);
+    write_outcome(folder_, *assembled.record.outcome);
+    return {static_cast<exit_code>(assembled.record.outcome->exit_code), folder_.path};
+  } catch (std::exception const& e) {
+    voice_.say(run_line::kind::note,
+               std::string(e.what()) + "; to try again later: plateau assemble " + folder_.path.string());
+    return {exit_code::incomplete, std::nullopt};
+  }
+}
+
+// Assembling takes as long as there is data. A thread does it, so that this one can tell the others that rank 0 lives;
+// but not for ever, since a file system may hang.
+assembly rank_run::assemble_and_beat(run_outcome const& outcome) {
+  constexpr auto longest = std::chrono::hours(1);
+  auto const began = steady_clock::now();
+  auto done = std::async(std::launch::async, [&] { return assemble(folder_, outcome); });
+  while (done.wait_for(std::chrono::milliseconds(10)) != std::future_status::ready)
+    if (steady_clock::now() - began < longest) ranks_.beat();
+  return done.get();
 }
 
 void rank_run::clean_up() {
@@ -415,15 +426,17 @@ void rank_run::clean_up() {
 
 void rank_run::give_up(std::string const& why, bool seconds_left) {
   supervisor_.reset();
-  voice_.say(run_line::kind::note, why);
-  if (ranks_.rank() == 0 && !seconds_left && std::filesystem::exists(folder_.run_json())) {
-    try {
-      run_outcome const outcome{static_cast<std::int64_t>(exit_code::incomplete), why, utc_now()};
-      assemble(folder_, outcome);
-      write_outcome(folder_, outcome);
-    } catch (std::exception const& e) {
-      voice_.say(run_line::kind::note, e.what());
-    }
+  if (ranks_.rank() == 0) {
+    voice_.say(run_line::kind::note, why);
+    if (folder_.path.empty() || !std::filesystem::exists(folder_.run_json())) // nothing was measured
+      clean_up();
+    else if (!seconds_left)
+      conclude({static_cast<std::int64_t>(exit_code::incomplete), why, utc_now()});
+    else if (options_.launcher == "external") // else the front end does it
+      voice_.say(run_line::kind::note,
+                 "what was measured is kept; to make the results of it: plateau assemble " + folder_.path.string());
+  } else if (!seconds_left) { // rank 0 may be the one that is lost
+    std::cerr << "rank " + std::to_string(ranks_.rank()) + " on " + host_name() + " gives up: " + why + "\n";
   }
   _exit(static_cast<int>(exit_code::incomplete));
 }

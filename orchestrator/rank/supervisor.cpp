@@ -26,7 +26,7 @@ std::variant<device_info, supervisor::no_worker> supervisor::bring_up(worker_pro
   try {
     worker_.emplace(command_);
   } catch (std::system_error const& e) {
-    return no_worker{case_status::failed, e.what(), false};
+    return no_worker{case_status::failed, e.what(), true};
   }
   worker_->send(hello_);
   auto answer = worker_->wait(hello_.run.timeouts_s, look);

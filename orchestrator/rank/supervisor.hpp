@@ -20,7 +20,7 @@ public:
   struct no_worker {
     case_status status;
     std::string reason;
-    bool refused; ///< the worker itself said no: another one would, too
+    bool refused; ///< it cannot be started, or said no itself: so would another one
   };
   std::variant<device_info, no_worker> bring_up(worker_process::look const& look);
 

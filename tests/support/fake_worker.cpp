@@ -2,7 +2,8 @@
 // A worker without Torch: speaks the protocol, makes up plausible results at once, and goes wrong where its
 // script says. The script is $FAKE_WORKER_SCRIPT, a JSON list of faults:
 //     {"rank": 1, "case": "eager.c2", "at": "timed", "do": "segv"}
-// rank and case may be left out (any). at: hello, prepare, timed, soak, finishing. do: see `misbehave`.
+// rank and case may be left out (any). at: hello, prepare, warmup, timed, soak, finishing. do: see `misbehave`; one
+// that takes "seconds" shows progress all the while.
 #include "schemas/host.hpp"
 #include "schemas/progress.hpp"
 #include "schemas/protocol.hpp"
@@ -11,6 +12,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -49,29 +51,61 @@ private:
     for (auto const& fault : script_) {
       if (fault.value("at", "") != step || fault.value("rank", hello_.rank) != hello_.rank) continue;
       if (std::string(step) != "hello" && fault.value("case", id_.text()) != id_.text()) continue;
-      return misbehave(fault.at("do"));
+      return misbehave(fault.at("do"), fault.value("seconds", 0.7));
     }
     return false;
   }
 
-  bool misbehave(std::string const& what) {
+  bool misbehave(std::string const& what, double seconds) {
     if (what == "exit") std::_Exit(3);
     if (what == "segv") raise(SIGSEGV);
     if (what == "kill") raise(SIGKILL);
-    if (what == "hang") std::this_thread::sleep_for(std::chrono::hours(1));
+    if (what == "hang") hang();
     if (what == "garbage") send_bytes({3, 0, 0, 0, 0xff, 0xfe, 0xfd});
     if (what == "half_frame") send_bytes({200, 0, 0, 0, 0xa1}), std::_Exit(0);
+    if (what == "half_frame_then_silence") send_bytes({200, 0, 0, 0, 0xa1}), hang();
+    if (what == "trickle") trickle();
     if (what == "huge_frame") send_bytes({0xff, 0xff, 0xff, 0x7f, 0});
     if (what == "wrong_answer") send(memory_point{}), send(protocol::ready{});
+    while (what == "endless_points") send(memory_point{});
     if (what == "fail") send(protocol::failure{case_status::failed, "planted failure"});
     if (what == "oom") send(protocol::failure{case_status::out_of_memory, "planted out of memory"});
     if (what == "skip") send(protocol::failure{case_status::skipped, "planted skip"});
-    if (what == "grandchild") {
-      if (fork() == 0) std::this_thread::sleep_for(std::chrono::hours(1));
-      raise(SIGSEGV);
-    }
-    if (what == "slow") return std::this_thread::sleep_for(std::chrono::milliseconds(700)), false;
+    if (what == "grandchild") leave_a_child(), raise(SIGSEGV);
+    if (what == "leave_a_child") return leave_a_child(), false;
+    if (what == "flood") return flood_the_log(), false;
+    if (what == "slow") return work_for(seconds), false;
     return true;
+  }
+
+  [[noreturn]] static void hang() {
+    while (true) std::this_thread::sleep_for(std::chrono::hours(1));
+  }
+
+  // A long frame, one byte a second.
+  [[noreturn]] void trickle() {
+    for (send_bytes({200, 0, 0, 0});; std::this_thread::sleep_for(std::chrono::seconds(1))) send_bytes({0xa1});
+  }
+
+  // It holds the socket open and does not mind SIGTERM.
+  static void leave_a_child() {
+    if (fork() != 0) return;
+    std::signal(SIGTERM, SIG_IGN);
+    hang();
+  }
+
+  static void flood_the_log() {
+    std::string const line(std::size_t{1} << 20, 'x');
+    constexpr int lines = 1024; // 1 GiB
+    for (int i = 0; i < lines; ++i) std::puts(line.c_str());
+  }
+
+  void work_for(double seconds) {
+    auto const until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+    while (std::chrono::steady_clock::now() < until) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      ++progress_->threads[0].requests;
+    }
   }
 
   void on(protocol::hello const& h) {
@@ -89,7 +123,7 @@ private:
 
   void on(protocol::prepare const& p) {
     id_ = p.id;
-    if (at(phase::preparing, "prepare")) return;
+    if (at(phase::preparing, "prepare") || at(phase::warming_up, "warmup")) return;
     progress_->now = phase::waiting;
     send(protocol::ready{});
   }
@@ -157,7 +191,9 @@ private:
 } // namespace
 
 int main() {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // as the real one: when the rank dies, so does all that the worker started
+  std::signal(SIGRTMIN, [](int) { kill(0, SIGKILL); });
+  prctl(PR_SET_PDEATHSIG, SIGRTMIN);
   try {
     fake_worker().serve();
   } catch (std::exception const& e) {
