@@ -7,6 +7,7 @@
 #include "orchestrator/store/durable.hpp"
 #include "orchestrator/store/raw_result.hpp"
 #include "orchestrator/store/run_file.hpp"
+#include "orchestrator/store/stored_json.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -25,26 +26,12 @@ run_record read_record(run_folder const& folder, std::optional<run_outcome> outc
   return record;
 }
 
-// Whether a result that is whole in itself is also one of this run.
-void check_belongs(case_result const& result, run_record const& run, std::filesystem::path const& path) {
-  if (result.run_id != run.info.run_id)
-    throw format_error(path.string() + ": is a result of run " + result.run_id + ", not of " + run.info.run_id);
-  if (!result.measured) return;
-  auto const longer = [&](auto const& thread) {
-    return static_cast<std::int64_t>(thread.size()) > run.run.requests_per_worker;
-  };
-  if (std::ranges::any_of(result.measured->latency_ns, longer))
-    throw format_error(path.string() + ": has more requests than the job asks for");
-}
-
 std::optional<case_result> read_result(run_folder const& folder, run_record const& run, case_id const& id,
                                        std::int64_t rank, std::vector<std::string>& complaints) {
   auto const path = folder.raw_result(id, rank);
   if (!std::filesystem::exists(path)) return std::nullopt;
   try {
-    auto result = read_raw_result(path);
-    check_belongs(result, run, path);
-    return result;
+    return read_result_of_run(path, run.info, run.run);
   } catch (input_error const& e) {
     complaints.push_back(std::string(e.what()) + "; it is left out");
     return std::nullopt;
@@ -100,7 +87,7 @@ assembly assemble(run_folder const& folder, std::optional<run_outcome> outcome) 
   file.finish(code != exit_code::incomplete);
   if (out.record.outcome && out.record.outcome->exit_code == static_cast<std::int64_t>(exit_code::good))
     out.record.outcome->exit_code = static_cast<std::int64_t>(code);
-  out.summary = summary_of(out.record, latencies);
+  out.summary = with_checksum(summary_of(out.record, latencies));
   write_durably(folder.summary_json(), out.summary.dump(2) + "\n");
   return out;
 } catch (h5::error const& e) {

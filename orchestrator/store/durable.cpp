@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/store/durable.hpp"
 
+#include "schemas/crc32c.hpp"
 #include "schemas/error.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <random>
@@ -56,6 +58,29 @@ void write_all(int fd, std::span<std::uint8_t const> bytes, fs::path const& path
   }
 }
 
+[[noreturn]] void unreadable(fs::path const& path, int error) {
+  throw input_error(path.string() + ": cannot be read: " + std::generic_category().message(error));
+}
+
+int open_to_read(fs::path const& path) {
+  auto const fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) unreadable(path, errno);
+  return fd;
+}
+
+// Fills `bytes`, unless the file ends before. Returns how many there were.
+std::size_t read_some(int fd, std::span<std::uint8_t> bytes, fs::path const& path) {
+  std::size_t filled = 0;
+  while (filled < bytes.size()) {
+    auto const got = ::read(fd, bytes.data() + filled, bytes.size() - filled);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) unreadable(path, errno);
+    if (got == 0) break;
+    filled += static_cast<std::size_t>(got);
+  }
+  return filled;
+}
+
 void sync_path(fs::path const& path, int flags) {
   descriptor const opened(::open(path.c_str(), flags | O_CLOEXEC));
   if (opened.get() < 0) failed("cannot open", path, errno);
@@ -100,29 +125,38 @@ void publish(fs::path const& temporary, fs::path const& path) {
   rename_durably(temporary, path);
 }
 
+void append(fs::path const& path, std::span<std::uint8_t const> bytes) {
+  descriptor file(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  if (file.get() < 0) failed("cannot write", path, errno);
+  write_all(file.get(), bytes, path);
+  if (file.close() != 0) failed("cannot write", path, errno);
+}
+
 std::vector<std::uint8_t> read_file(fs::path const& path) {
-  auto const unreadable = [&](int error) {
-    throw input_error(path.string() + ": cannot be read: " + std::generic_category().message(error));
-  };
-  descriptor const file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  descriptor const file(open_to_read(path));
   struct stat status {};
-  if (file.get() < 0 || ::fstat(file.get(), &status) != 0) unreadable(errno);
+  if (::fstat(file.get(), &status) != 0) unreadable(path, errno);
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(status.st_size));
-  std::size_t filled = 0;
-  while (filled < bytes.size()) {
-    auto const got = ::read(file.get(), bytes.data() + filled, bytes.size() - filled);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) unreadable(errno);
-    if (got == 0) break;
-    filled += static_cast<std::size_t>(got);
-  }
-  bytes.resize(filled);
+  bytes.resize(read_some(file.get(), bytes, path));
   return bytes;
 }
 
 std::string read_text(fs::path const& path) {
   auto const bytes = read_file(path);
   return {bytes.begin(), bytes.end()};
+}
+
+std::uint32_t checksum_of_file(fs::path const& path, std::uint64_t size) {
+  descriptor const file(open_to_read(path));
+  std::vector<std::uint8_t> piece(std::size_t{1} << 20);
+  std::uint32_t crc = 0;
+  while (size > 0) {
+    auto const got = read_some(file.get(), std::span(piece).first(std::min<std::uint64_t>(size, piece.size())), path);
+    if (got == 0) break;
+    crc = crc32c(std::span(piece).first(got), crc);
+    size -= got;
+  }
+  return crc;
 }
 
 } // namespace plateau

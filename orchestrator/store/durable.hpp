@@ -20,6 +20,9 @@ void write_durably(std::filesystem::path const& path, std::string_view text);
 /// The same for a content that lies in several places.
 void write_durably(std::filesystem::path const& path, std::initializer_list<std::span<std::uint8_t const>> parts);
 
+/// Adds bytes to the end of a file. Throws std::system_error with the path in its text.
+void append(std::filesystem::path const& path, std::span<std::uint8_t const> bytes);
+
 /// Gives a finished, closed file its final name, durably. Both names are in the same folder.
 /// Throws std::system_error with the path in its text.
 void publish(std::filesystem::path const& temporary, std::filesystem::path const& path);
@@ -27,5 +30,9 @@ void publish(std::filesystem::path const& temporary, std::filesystem::path const
 /// A whole file. Throws input_error when it cannot be read.
 std::vector<std::uint8_t> read_file(std::filesystem::path const& path);
 std::string read_text(std::filesystem::path const& path);
+
+/// The CRC-32C of a file's first `size` bytes, or of as many as there are, read piece by piece. Throws input_error when
+/// it cannot be read.
+std::uint32_t checksum_of_file(std::filesystem::path const& path, std::uint64_t size);
 
 } // namespace plateau

@@ -2,53 +2,26 @@
 #include "orchestrator/store/raw_result.hpp"
 
 #include "orchestrator/store/durable.hpp"
+#include "orchestrator/store/trailer.hpp"
 #include "schemas/codec.hpp"
 #include "schemas/crc32c.hpp"
 
-#include <array>
-#include <cstring>
+#include <algorithm>
 #include <string>
+#include <string_view>
 
 namespace plateau {
 
 namespace {
 
-constexpr std::array<std::uint8_t, 4> magic{'P', 'L', 'R', 'R'};
-constexpr std::size_t trailer_size = 16;
-using trailer = std::array<std::uint8_t, trailer_size>;
-
-template <class Integer>
-void put_little_endian(std::uint8_t* to, Integer value) {
-  for (std::size_t i = 0; i < sizeof value; ++i) to[i] = static_cast<std::uint8_t>(value >> (8 * i) & 0xff);
-}
-
-template <class Integer>
-Integer take_little_endian(std::uint8_t const* from) {
-  Integer value = 0;
-  for (std::size_t i = 0; i < sizeof value; ++i) value |= static_cast<Integer>(from[i]) << (8 * i);
-  return value;
-}
-
-trailer trailer_of(std::span<std::uint8_t const> cbor) {
-  trailer end{};
-  std::memcpy(end.data(), magic.data(), magic.size());
-  put_little_endian<std::uint32_t>(end.data() + 4, crc32c(cbor));
-  put_little_endian<std::uint64_t>(end.data() + 8, cbor.size());
-  return end;
-}
+constexpr std::string_view trailer_name = "PLRR";
 
 // The CBOR of a whole file, once its trailer vouches for it.
 std::span<std::uint8_t const> checked_cbor(std::span<std::uint8_t const> file) {
-  if (file.size() < trailer_size || std::memcmp(file.last(trailer_size).data(), magic.data(), magic.size()) != 0)
+  if (file.size() < trailer_size || !is_trailer(file.last(trailer_size), trailer_name))
     throw format_error("is truncated, or no raw result: it does not end in a trailer");
   auto const cbor = file.first(file.size() - trailer_size);
-  auto const end = file.last(trailer_size).data();
-  auto const length = take_little_endian<std::uint64_t>(end + 8);
-  if (length != cbor.size())
-    throw format_error("is truncated: its trailer says " + std::to_string(length) + " bytes, there are " +
-                       std::to_string(cbor.size()));
-  if (take_little_endian<std::uint32_t>(end + 4) != crc32c(cbor))
-    throw format_error("is damaged: its checksum does not match its content");
+  check_trailer(file.last<trailer_size>(), crc32c(cbor), cbor.size());
   return cbor;
 }
 
@@ -59,6 +32,18 @@ void check_name(case_result const& result, std::filesystem::path const& path) {
                        ", not what its name says; it was moved or renamed");
 }
 
+// Whether a result that is whole in itself is also one of this run.
+void check_belongs(case_result const& result, run_info const& info, job const& run, std::filesystem::path const& path) {
+  if (result.run_id != info.run_id)
+    throw format_error(path.string() + ": is a result of run " + result.run_id + ", not of " + info.run_id);
+  if (!result.measured) return;
+  auto const longer = [&](auto const& thread) {
+    return static_cast<std::int64_t>(thread.size()) > run.requests_per_worker;
+  };
+  if (std::ranges::any_of(result.measured->latency_ns, longer))
+    throw format_error(path.string() + ": has more requests than the job asks for");
+}
+
 } // namespace
 
 std::vector<std::uint8_t> encode_raw_result(case_result const& result) { return to_cbor(encode(result)); }
@@ -67,20 +52,30 @@ void write_raw_result(run_folder const& folder, case_id const& id, std::int64_t 
                       std::span<std::uint8_t const> cbor) {
   auto const path = folder.raw_result(id, rank);
   std::filesystem::create_directories(path.parent_path());
-  auto const end = trailer_of(cbor);
+  auto const end = trailer_of(trailer_name, crc32c(cbor), cbor.size());
   write_durably(path, {cbor, end});
+}
+
+case_result decode_raw_result(std::span<std::uint8_t const> file) {
+  auto const cbor = checked_cbor(file);
+  return read_case_result(from_cbor(cbor.data(), cbor.size()));
 }
 
 case_result read_raw_result(std::filesystem::path const& path) {
   auto const file = read_file(path);
   try {
-    auto const cbor = checked_cbor(file);
-    auto result = read_case_result(from_cbor(cbor.data(), cbor.size()));
+    auto result = decode_raw_result(file);
     check_name(result, path);
     return result;
   } catch (format_error const& e) {
     throw format_error(path.string() + ": " + e.what());
   }
+}
+
+case_result read_result_of_run(std::filesystem::path const& path, run_info const& info, job const& run) {
+  auto result = read_raw_result(path);
+  check_belongs(result, info, run, path);
+  return result;
 }
 
 } // namespace plateau

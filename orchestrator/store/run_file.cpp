@@ -2,6 +2,7 @@
 #include "orchestrator/store/run_file.hpp"
 
 #include "orchestrator/store/durable.hpp"
+#include "orchestrator/store/trailer.hpp"
 
 #include <filesystem>
 #include <string>
@@ -45,6 +46,8 @@ run_file::~run_file() {
 void run_file::finish(bool complete) {
   h5::set_attribute(file_, "complete", std::int64_t{complete});
   file_.close();
+  auto const size = std::filesystem::file_size(partial(folder_));
+  append(partial(folder_), trailer_of(run_file_trailer, checksum_of_file(partial(folder_), size), size));
   publish(partial(folder_), folder_.run_h5());
   finished_ = true;
 }

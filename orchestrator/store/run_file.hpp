@@ -7,9 +7,14 @@
 #include "schemas/codec.hpp"
 #include "schemas/run_record.hpp"
 
+#include <string_view>
+
 namespace plateau {
 
 inline constexpr format_version run_file_format{"plateau.run_file", 1, 0};
+
+/// The name of the trailer (trailer.hpp) behind what HDF5 wrote. HDF5 itself reads no further than its own end.
+inline constexpr std::string_view run_file_trailer = "PLRF";
 
 /// Writes run.h5 as run.h5.partial and gives it its name when it is whole; one that is not finished is
 /// removed. Everything throws h5::error or std::system_error.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/store/run_folder.hpp"
 
-#include "orchestrator/store/durable.hpp"
+#include "orchestrator/store/stored_json.hpp"
 #include "schemas/codec.hpp"
 #include "schemas/host.hpp"
 
@@ -34,25 +34,15 @@ std::string safe_for_a_file_name(std::string_view text) {
   return safe.empty() ? "job" : safe;
 }
 
-json read_json(fs::path const& path) {
-  auto const bytes = read_file(path);
-  auto document = json::parse(bytes, nullptr, false);
-  if (document.is_discarded()) throw format_error(path.string() + ": is not JSON; it was damaged or edited");
-  return document;
-}
-
 template <class T>
-T read_described(fs::path const& path, auto&& check) {
-  auto const document = read_json(path);
+T read_described(fs::path const& path, format_version const& expected) {
+  auto const document = read_stored_json(path, expected);
   try {
-    check(document);
     return decode<T>(document);
   } catch (format_error const& e) {
     throw format_error(path.string() + ": " + e.what());
   }
 }
-
-void write_json(fs::path const& path, json const& document) { write_durably(path, document.dump(2) + "\n"); }
 
 } // namespace
 
@@ -96,19 +86,21 @@ run_folder open_run_folder(fs::path const& path) {
   return folder;
 }
 
-void write_run_info(run_folder const& folder, run_info const& info) { write_json(folder.run_json(), encode(info)); }
+void write_run_info(run_folder const& folder, run_info const& info) {
+  write_stored_json(folder.run_json(), encode(info));
+}
 
 run_info read_run_info(run_folder const& folder) {
-  return read_described<run_info>(folder.run_json(), [](json const& d) { check_format(d, run_info_format); });
+  return read_described<run_info>(folder.run_json(), run_info_format);
 }
 
 void write_outcome(run_folder const& folder, run_outcome const& outcome) {
-  write_json(folder.outcome_json(), encode(outcome));
+  write_stored_json(folder.outcome_json(), encode(outcome));
 }
 
 std::optional<run_outcome> read_outcome(run_folder const& folder) {
   if (!fs::exists(folder.outcome_json())) return std::nullopt;
-  return read_described<run_outcome>(folder.outcome_json(), [](json const& d) { check_format(d, run_outcome_format); });
+  return read_described<run_outcome>(folder.outcome_json(), run_outcome_format);
 }
 
 void point_latest_at(run_folder const& folder) {
