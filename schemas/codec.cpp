@@ -15,55 +15,111 @@ namespace {
   throw format_error("not valid CBOR at byte " + std::to_string(at) + ": " + what);
 }
 
-// The JSON library's parser recurses and trusts lengths, so the structure is walked first, without recursion.
-void check_structure(std::uint8_t const* bytes, std::size_t size) {
-  std::uint64_t open[deepest_nesting + 1] = {1}; // items still to come on each level
-  int depth = 0;
-  std::size_t at = 0;
-  while (true) {
-    while (open[depth] == 0) {
-      if (depth-- == 0) {
-        if (at != size) malformed(at, "more bytes than one document");
-        return;
-      }
-    }
-    --open[depth];
-    if (at >= size) malformed(at, "ends too early");
-    auto const start = at;
-    int const major = bytes[at] >> 5, info = bytes[at] & 31;
-    ++at;
-    std::uint64_t argument = static_cast<std::uint64_t>(info);
-    if (info >= 28) malformed(start, "an indefinite or reserved length");
-    if (info >= 24) {
-      auto const width = std::size_t{1} << (info - 24);
-      if (size - at < width) malformed(start, "ends too early");
-      argument = 0;
-      for (std::size_t i = 0; i < width; ++i) argument = argument << 8 | bytes[at++];
-    }
-    auto const nest = [&](std::uint64_t items) {
-      if (items > size - at) malformed(start, "claims more items than there are bytes");
-      if (++depth > deepest_nesting) malformed(start, "nested more than 64 deep");
-      open[depth] = items;
-    };
-    switch (major) {
-    case 1:
-      if (argument > INT64_MAX) malformed(start, "an integer below 64 bits");
-      break;
-    case 2:
-    case 3:
-      if (argument > size - at) malformed(start, "claims more bytes than there are");
-      at += argument;
-      break;
-    case 4: nest(argument); break;
-    case 5:
-      if (argument > size) malformed(start, "claims more items than there are bytes");
-      nest(argument * 2);
-      break;
-    case 6: nest(1); break;
-    default: break; // numbers and simple values are their head alone
+// One walk over the bytes, which believes no length beyond what is there, recurses no deeper than is allowed, and takes
+// a series in one copy. (The JSON library's own reader trusts lengths, recurses without bound and goes byte by byte.)
+class cbor_reader {
+public:
+  cbor_reader(std::uint8_t const* bytes, std::size_t size) : bytes_(bytes), size_(size) {}
+
+  json document() {
+    auto whole = item(0);
+    if (at_ != size_) malformed(at_, "more bytes than one document");
+    return whole;
+  }
+
+private:
+  struct head {
+    std::size_t start;
+    int major, info;
+    std::uint64_t argument;
+  };
+
+  std::uint8_t const* bytes_;
+  std::size_t size_, at_ = 0;
+
+  json item(int depth) {
+    if (depth > deepest_nesting) malformed(at_, "nested more than 64 deep");
+    auto const h = take_head();
+    switch (h.major) {
+    case 0: return h.argument;
+    case 1: return negative(h);
+    case 2: return json::binary(take<std::vector<std::uint8_t>>(h));
+    case 3: return take<std::string>(h);
+    case 4: return array(h, depth);
+    case 5: return object(h, depth);
+    case 6: return tagged(h, depth);
+    default: return simple(h);
     }
   }
-}
+
+  head take_head() {
+    if (at_ >= size_) malformed(at_, "ends too early");
+    head h{at_, bytes_[at_] >> 5, bytes_[at_] & 31, 0};
+    ++at_;
+    h.argument = static_cast<std::uint64_t>(h.info);
+    if (h.info >= 28) malformed(h.start, "an indefinite or reserved length");
+    if (h.info < 24) return h;
+    auto const width = std::size_t{1} << (h.info - 24);
+    if (size_ - at_ < width) malformed(h.start, "ends too early");
+    h.argument = 0;
+    for (std::size_t i = 0; i < width; ++i) h.argument = h.argument << 8 | bytes_[at_++];
+    return h;
+  }
+
+  static json negative(head const& h) {
+    if (h.argument > INT64_MAX) malformed(h.start, "an integer below 64 bits");
+    return -1 - static_cast<std::int64_t>(h.argument);
+  }
+
+  template <class Bytes>
+  Bytes take(head const& h) {
+    if (h.argument > size_ - at_) malformed(h.start, "claims more bytes than there are");
+    auto const* const from = bytes_ + at_;
+    at_ += h.argument;
+    return Bytes(from, bytes_ + at_);
+  }
+
+  void check_items(head const& h) const {
+    if (h.argument > size_ - at_) malformed(h.start, "claims more items than there are bytes");
+  }
+
+  json array(head const& h, int depth) {
+    check_items(h);
+    json::array_t items;
+    for (std::uint64_t i = 0; i < h.argument; ++i) items.push_back(item(depth + 1));
+    return items;
+  }
+
+  json object(head const& h, int depth) {
+    check_items(h);
+    auto out = json::object();
+    for (std::uint64_t i = 0; i < h.argument; ++i) {
+      auto const key = take_head();
+      if (key.major != 3) malformed(key.start, "a key that is no text");
+      auto name = take<std::string>(key);
+      out[std::move(name)] = item(depth + 1);
+    }
+    return out;
+  }
+
+  // JSON has room for the tag of a byte string; other tags only annotate what they enclose.
+  json tagged(head const& h, int depth) {
+    auto value = item(depth + 1);
+    if (value.is_binary()) value.get_binary().set_subtype(h.argument);
+    return value;
+  }
+
+  static json simple(head const& h) {
+    switch (h.info) {
+    case 20: return false;
+    case 21: return true;
+    case 22: return nullptr;
+    case 26: return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(h.argument)));
+    case 27: return std::bit_cast<double>(h.argument);
+    default: malformed(h.start, "a value that JSON lacks, or a number of half precision");
+    }
+  }
+};
 
 } // namespace
 
@@ -91,14 +147,7 @@ bool is_utf8(std::string const& text) { return as_utf8(text) == text; }
 
 std::vector<std::uint8_t> to_cbor(json const& document) { return json::to_cbor(document); }
 
-json from_cbor(std::uint8_t const* bytes, std::size_t size) {
-  check_structure(bytes, size);
-  try {
-    return json::from_cbor(bytes, bytes + size, true, true, json::cbor_tag_handler_t::store);
-  } catch (json::exception const& e) {
-    throw format_error(std::string("not valid CBOR: ") + e.what());
-  }
-}
+json from_cbor(std::uint8_t const* bytes, std::size_t size) { return cbor_reader(bytes, size).document(); }
 
 json from_cbor(std::vector<std::uint8_t> const& bytes) { return from_cbor(bytes.data(), bytes.size()); }
 

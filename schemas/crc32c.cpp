@@ -30,9 +30,35 @@ constexpr std::array<table, 8> make_tables() {
 
 constexpr auto tables = make_tables();
 
+using checksum = std::uint32_t (*)(std::span<std::uint8_t const>, std::uint32_t);
+
+#ifdef __x86_64__
+[[gnu::target("sse4.2")]] std::uint32_t crc32c_by_instruction(std::span<std::uint8_t const> bytes,
+                                                              std::uint32_t before) {
+  std::uint64_t crc = ~before;
+  for (; bytes.size() >= 8; bytes = bytes.subspan(8)) {
+    std::uint64_t eight;
+    std::memcpy(&eight, bytes.data(), 8);
+    crc = __builtin_ia32_crc32di(crc, eight);
+  }
+  auto rest = static_cast<std::uint32_t>(crc);
+  for (auto const byte : bytes) rest = __builtin_ia32_crc32qi(rest, byte);
+  return ~rest;
+}
+
+checksum fastest() { return __builtin_cpu_supports("sse4.2") ? crc32c_by_instruction : crc32c_from_tables; }
+#else
+checksum fastest() { return crc32c_from_tables; }
+#endif
+
 } // namespace
 
 std::uint32_t crc32c(std::span<std::uint8_t const> bytes, std::uint32_t before) {
+  static checksum const chosen = fastest();
+  return chosen(bytes, before);
+}
+
+std::uint32_t crc32c_from_tables(std::span<std::uint8_t const> bytes, std::uint32_t before) {
   std::uint32_t crc = ~before;
   while (bytes.size() >= 8) {
     std::uint64_t eight;
