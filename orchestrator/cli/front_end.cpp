@@ -190,13 +190,13 @@ std::string end_of(int wait_status) {
                                    : "the launcher exited with code " + std::to_string(WEXITSTATUS(wait_status)));
 }
 
-// Ranks that did start were the ones to make the folder: it was absent or empty before, and without run.json it is of
-// no use to anyone.
+// The ranks made the folder, if it is there: it was absent or empty before. Without run.json it is of no use to anyone.
 exit_code nothing_measured(std::filesystem::path const& folder, std::string const& why, bool started) {
+  bool const incomplete = started || asked_to_stop > 0;
   std::error_code ignored;
-  if (started) std::filesystem::remove_all(folder, ignored);
+  if (incomplete) std::filesystem::remove_all(folder, ignored);
   std::cerr << why << "; nothing was measured\n";
-  return started || asked_to_stop > 0 ? exit_code::incomplete : exit_code::bad_input;
+  return incomplete ? exit_code::incomplete : exit_code::bad_input;
 }
 
 // Makes of the ranks' folder what can be made of it.
@@ -204,7 +204,6 @@ exit_code assemble_what_is_left(std::filesystem::path const& folder, std::string
   std::cerr << why << "; keeping every finished case\n";
   try {
     auto const left = open_run_folder(folder);
-    std::filesystem::remove(folder / ".nonce");
     run_outcome const outcome{static_cast<std::int64_t>(exit_code::incomplete), why, utc_now()};
     auto const assembled = assemble(left, outcome);
     for (auto const& complaint : assembled.complaints) std::cerr << complaint << '\n';

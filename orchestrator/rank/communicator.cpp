@@ -19,7 +19,7 @@ constexpr int beats_within_patience = 4;
 
 // MPI's own waits for the other ranks have no deadline: SIGALRM ends the process that waits too long, and the launcher
 // then ends the others.
-constexpr unsigned longest_init_s = 300, longest_finalize_s = 60;
+constexpr unsigned longest_init_s = 300;
 
 void check(int code, char const* what) {
   if (code == MPI_SUCCESS) return;
@@ -56,7 +56,7 @@ communicator::communicator() {
 
 communicator::~communicator() {
   if (broken_) return;
-  alarm(longest_finalize_s);
+  alarm(1 + static_cast<unsigned>(patience_.count()));
   MPI_Finalize();
   alarm(0);
 }

@@ -65,6 +65,15 @@ std::string decided_by_rank_0(communicator& ranks, Decide decide, char const* wh
   return agreed["text"].get<std::string>();
 }
 
+run_folder made_folder(std::filesystem::path const& path) {
+  try {
+    return create_run_folder(path);
+  } catch (std::filesystem::filesystem_error const& e) {
+    throw input_error("cannot make the run folder " + path.string() + ": " + e.code().message() +
+                      "; choose another one with -o");
+  }
+}
+
 std::string host_name() {
   utsname names{};
   uname(&names);
@@ -123,7 +132,7 @@ private:
   rank_end finish(std::string const& stopped);
   rank_end conclude(run_outcome const& outcome);
   assembly assemble_and_beat(run_outcome const& outcome);
-  worker_process::look look(std::string label);
+  worker_process::look look(std::string label, std::chrono::duration<double> grace);
 };
 
 rank_end rank_run::run() {
@@ -157,7 +166,7 @@ void rank_run::agree_on_folder() {
         bool const named = options_.folder && options_.folder_is_ours;
         auto const id = named ? options_.folder->filename().string() : new_run_id(job_.name);
         auto const path = std::filesystem::absolute(options_.folder.value_or(std::filesystem::path("runs") / id));
-        folder_ = create_run_folder(path);
+        folder_ = made_folder(path);
         write_durably(path / ".nonce", nonce);
         return json{{"run_id", id}, {"path", path.string()}, {"nonce", nonce}}.dump();
       },
@@ -173,13 +182,14 @@ void rank_run::agree_on_folder() {
     shares = std::filesystem::exists(path / ".nonce", ignored) &&
              read_text(path / ".nonce") == agreed["nonce"].get<std::string>();
     try {
-      folder_ = shares ? run_folder{path} : create_run_folder(path);
+      folder_ = shares ? run_folder{path} : made_folder(path);
     } catch (std::exception const& e) {
       complaint = "rank " + std::to_string(ranks_.rank()) + " on " + host_name() + ": " + e.what();
     }
   }
   auto const answers =
       ranks_.all_gather(json{{"shares", shares}, {"complaint", complaint}}.dump(), "looking for the run folder");
+  if (ranks_.rank() == 0) std::filesystem::remove(folder_.path / ".nonce");
   for (auto const& answer : answers) {
     auto const a = json::parse(answer);
     if (!a["complaint"].get<std::string>().empty()) throw refused(a["complaint"].get<std::string>());
@@ -207,7 +217,7 @@ void rank_run::bring_up_workers() {
   info.local_size = ranks_.local_size();
   info.cpu_set = allowed_cpus().text;
   std::string refusal;
-  auto const up = supervisor_->bring_up(look("starting"));
+  auto const up = supervisor_->bring_up(look("starting", std::chrono::seconds(0)));
   if (auto const* device = std::get_if<device_info>(&up)) info.device = *device;
   if (auto const* none = std::get_if<supervisor::no_worker>(&up); none != nullptr && none->refused)
     refusal = "rank " + std::to_string(info.rank) + " on " + info.host + ": " + none->reason;
@@ -284,22 +294,23 @@ void rank_run::note_crowding(std::vector<rank_info> const& infos, std::vector<st
   }
 }
 
-worker_process::look rank_run::look(std::string label) {
-  return
-      [this, label = std::move(label), last = std::string()](progress const& p) mutable -> std::optional<std::string> {
-        ranks_.beat();
-        auto const now = p.now.load(std::memory_order_relaxed);
-        auto status = label + " " + std::string(name_of(now));
-        if (now == phase::soaking)
-          status += " " + std::to_string(p.soak_window.load(std::memory_order_relaxed)) + "/" +
-                    std::to_string(job_.soak.windows);
-        if (status != last) voice_.say(run_line::kind::status, status);
-        last = std::move(status);
-        if (requested_stop() == stop_request::none) return std::nullopt;
-        if (!asked_to_stop_) asked_to_stop_ = steady_clock::now();
-        if (steady_clock::now() - *asked_to_stop_ < options_.grace) return std::nullopt;
-        return "given up: a stop was asked for";
-      };
+// What is done while a worker works: signs of life, the status line, and giving up `grace` after a request to stop.
+worker_process::look rank_run::look(std::string label, std::chrono::duration<double> grace) {
+  return [this, grace, label = std::move(label),
+          last = std::string()](progress const& p) mutable -> std::optional<std::string> {
+    ranks_.beat();
+    auto const now = p.now.load(std::memory_order_relaxed);
+    auto status = label + " " + std::string(name_of(now));
+    if (now == phase::soaking)
+      status +=
+          " " + std::to_string(p.soak_window.load(std::memory_order_relaxed)) + "/" + std::to_string(job_.soak.windows);
+    if (status != last) voice_.say(run_line::kind::status, status);
+    last = std::move(status);
+    if (requested_stop() == stop_request::none) return std::nullopt;
+    if (!asked_to_stop_) asked_to_stop_ = steady_clock::now();
+    if (steady_clock::now() - *asked_to_stop_ < grace) return std::nullopt;
+    return "given up: a stop was asked for";
+  };
 }
 
 // Runs the cases in order. Says why it stopped before the last one, or nothing.
@@ -346,14 +357,15 @@ std::string rank_run::run_cases() {
 }
 
 case_result rank_run::run_case(case_id const& id, bool& stop) {
-  auto prepared = supervisor_->prepare(id, look(id.text()));
+  std::optional<case_result> prepared;
+  if (requested_stop() == stop_request::none) prepared = supervisor_->prepare(id, look(id.text(), options_.grace));
   bool const asked = requested_stop() != stop_request::none;
   auto const answers = ranks_.all_gather(asked ? 1 : 0, (id.text() + ": agreeing to start").c_str());
   stop = std::ranges::any_of(answers, [](std::int64_t a) { return a != 0; });
   if (stop) return {};
   ranks_.barrier((id.text() + ": the gate").c_str());
   if (prepared) return std::move(*prepared);
-  return supervisor_->measure(look(id.text()));
+  return supervisor_->measure(look(id.text(), options_.grace));
 }
 
 // Why the result could not be made durable, or nothing. A case that was given up leaves no result: it is
@@ -395,7 +407,6 @@ rank_end rank_run::finish(std::string const& stopped) {
 // Makes the results of what was measured, and writes down how the run ended.
 rank_end rank_run::conclude(run_outcome const& outcome) {
   try {
-    std::filesystem::remove(folder_.path / ".nonce");
     auto const assembled = assemble_and_beat(outcome);
     for (auto const& complaint : assembled.complaints) voice_.say(run_line::kind::note, complaint);
     write_outcome(folder_, *assembled.record.outcome);

@@ -2,10 +2,13 @@
 """What can go wrong on one node, planted for real. In every row: no finished case is lost, what is missing is named, the
 exit code is right, the message says what happened, no process and no temporary file is left."""
 import dataclasses
+import fcntl
 import os
 import pty
+import shutil
 import signal
 import subprocess
+import termios
 import time
 
 import h5py
@@ -18,10 +21,14 @@ ALL = ["eager.c1", "eager.c2", "arena.c1", "arena.c2"]
 SHORT = {"compile": 2, "prepare": 1, "stall": 1, "collective": 3}
 
 
+def assert_no_process(tmp_path):
+    wait_until(lambda: processes_naming(str(tmp_path)) == [], 10)
+
+
 def assert_nothing_is_left(tmp_path):
     """No process, and nothing half-written."""
-    wait_until(lambda: processes_naming(str(tmp_path)) == [], 10)
-    left = [p.name for p in tmp_path.rglob("*") if ".partial" in p.name or p.name in (".nonce",)]
+    assert_no_process(tmp_path)
+    left = [p.name for p in tmp_path.rglob("*") if ".partial" in p.name or p.name == ".nonce"]
     assert left == []
 
 
@@ -220,4 +227,257 @@ def test_a_rank_that_is_lost_loses_no_finished_case(tmp_path, moment, strike, vi
         assert f"rank {victim} gave no sign of life for 3 s" in err
     else:
         assert "the ranks died" in err and "signal 9" in err
+    assert_nothing_is_left(tmp_path)
+
+# ------------------------------------------------------------------------------------------- the user, or the terminal
+
+def say(pid, *signals, pause=0.25):
+    for sig in signals:
+        kill(pid, sig)
+        time.sleep(max(pause, 0.01))  # the kernel merges signals that come at once
+
+
+LONG = {**SHORT, "stall": 60, "prepare": 60}
+
+
+def measuring(tmp_path, *arguments, seconds=30):
+    """A run that has finished eager.c1 and measures eager.c2 for a while."""
+    running, folder = start(tmp_path, *arguments, script=[slow(0, "timed", case="eager.c2") | {"seconds": seconds}],
+                            timeouts_s=LONG)
+    wait_until(lambda: has(folder, "eager.c1"))
+    time.sleep(0.3)
+    return running, folder
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_asked_once_to_stop_the_current_case_is_finished(tmp_path, name):
+    running, folder = measuring(tmp_path, seconds=3)
+    kill(running.pid, getattr(signal, name))
+    out, err = running.communicate(timeout=30)
+    assert running.returncode == 75, err
+    assert_results(folder, {"eager.c1": "passed", "eager.c2": "passed", "arena.c1": "missing", "arena.c2": "missing"})
+    assert "stopping after this case; once more to stop now" in err and "stopped on request" in err
+    assert_nothing_is_left(tmp_path)
+
+
+def test_asked_once_to_stop_a_case_longer_than_the_grace_is_given_up(tmp_path):
+    running, folder = measuring(tmp_path, "--grace", "1")
+    kill(running.pid, signal.SIGINT)
+    out, err = running.communicate(timeout=20)
+    assert running.returncode == 75, err
+    assert_results(folder, {"eager.c1": "passed", "eager.c2": "missing", "arena.c1": "missing", "arena.c2": "missing"})
+    assert_nothing_is_left(tmp_path)
+
+
+@pytest.mark.parametrize("pause", [0, 0.25], ids=["quickly", "slowly"])
+@pytest.mark.parametrize("signals", [[signal.SIGINT] * 2, [signal.SIGTERM] * 2, [signal.SIGINT] * 3,
+                                     [signal.SIGINT, signal.SIGTERM, signal.SIGTERM, signal.SIGINT]],
+                         ids=lambda signals: "-".join(s.name for s in signals))
+def test_asked_more_often_the_run_stops_at_once(tmp_path, signals, pause):
+    running, folder = measuring(tmp_path)
+    say(running.pid, *signals, pause=pause)
+    out, err = running.communicate(timeout=10)
+    assert running.returncode == 75, err
+    assert_results(folder, {"eager.c1": "passed", "eager.c2": "missing", "arena.c1": "missing", "arena.c2": "missing"})
+    assert "stopping now" in err and "stopped at once on request; keeping every finished case" in err
+    assert_nothing_is_left(tmp_path)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("after", [0.02, 0.1, 0.2, 0.4])
+def test_asked_to_stop_during_the_start_nothing_is_left(tmp_path, after, times):
+    running, folder = start(tmp_path, script=[slow(0, "hello")], timeouts_s=LONG)
+    time.sleep(after)
+    say(running.pid, *[signal.SIGINT] * times)
+    out, err = running.communicate(timeout=60)
+    assert running.returncode in (75, -signal.SIGINT), err  # killed by it before anything was started
+    if running.returncode == 75:
+        assert "stop" in err and (not folder.exists() or "missing" in statuses(folder).values())
+    assert_nothing_is_left(tmp_path)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_asked_to_stop_while_the_results_are_written_nothing_is_lost(tmp_path, times):
+    running, folder = start(tmp_path, "--modes", "eager", "--requests-per-worker", "400000", timeouts_s=LONG)
+    wait_until(lambda: list(folder.glob("run.h5.partial")), 60)
+    say(running.pid, *[signal.SIGINT] * times)
+    out, err = running.communicate(timeout=60)
+    assert running.returncode in (0, 75), err
+    assert_results(folder, {"eager.c1": "passed", "eager.c2": "passed"})
+    assert_nothing_is_left(tmp_path)
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+@pytest.mark.parametrize("strike", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+def test_a_rank_that_is_lost_while_the_results_are_written_loses_none(tmp_path, strike, victim):
+    running, folder = start(tmp_path, "--modes", "eager", "--requests-per-worker", "400000")
+    ranks = wait_until(lambda: ranks_of(tmp_path))
+    wait_until(lambda: list(folder.glob("run.h5.partial")), 60)
+    kill(ranks[victim], strike)
+    out, err = running.communicate(timeout=60)
+    assert running.returncode in (0, 75), err
+    assert_results(folder, {"eager.c1": "passed", "eager.c2": "passed"})
+    assert_nothing_is_left(tmp_path)
+
+
+def test_a_front_end_that_is_killed_takes_its_ranks_along_and_its_cases_are_kept(tmp_path):
+    running, folder = measuring(tmp_path)
+    kill(running.pid)
+    running.communicate(timeout=10)
+    assert_no_process(tmp_path)
+    again = plateau("assemble", "run", cwd=tmp_path)
+    assert again.returncode == 75, again.stderr
+    assert_results(folder, {"eager.c1": "passed", "eager.c2": "missing", "arena.c1": "missing", "arena.c2": "missing"})
+    assert_nothing_is_left(tmp_path)
+
+
+def test_a_launcher_that_is_killed_loses_no_finished_case(tmp_path):
+    running, folder = measuring(tmp_path)
+    kill(wait_until(lambda: [pid for pid in processes_naming(str(tmp_path)) if command_line(pid)[0] == b"mpirun"])[0])
+    out, err = running.communicate(timeout=20)
+    assert running.returncode == 75, err
+    assert "the launcher was killed by signal 9" in err
+    assert_results(folder, {"eager.c1": "passed", "eager.c2": "missing", "arena.c1": "missing", "arena.c2": "missing"})
+    assert_nothing_is_left(tmp_path)
+
+
+def test_a_terminal_that_closes_stops_the_run_after_the_current_case(tmp_path):
+    master, slave = pty.openpty()
+    job = write_job(tmp_path, timeouts_s=LONG)
+    running = subprocess.Popen([str(PLATEAU), "run", str(job), "-n", "2", "-o", "run"], cwd=tmp_path,
+                               env=environment([slow(0, "timed", case="eager.c2") | {"seconds": 3}]), stdin=slave,
+                               stdout=slave, stderr=slave, start_new_session=True,
+                               preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+    os.close(slave)
+    folder = tmp_path / "run"
+    wait_until(lambda: has(folder, "eager.c1"))
+    time.sleep(0.3)
+    os.close(master)
+    assert running.wait(timeout=30) == 75
+    assert_results(folder, {"eager.c1": "passed", "eager.c2": "passed", "arena.c1": "missing", "arena.c2": "missing"})
+    assert_nothing_is_left(tmp_path)
+
+
+# ------------------------------------------------------------------------------------------------------ the surroundings
+
+def shell(tmp_path, line, env=None, **fields):
+    """The line in a shell; $RUN is a run of two ranks into the folder run."""
+    words = f"{PLATEAU} run {write_job(tmp_path, timeouts_s=SHORT, **fields)} -n 2 -o {tmp_path}/run"
+    return subprocess.run([shutil.which("bash"), "-c", line.replace("$RUN", words)], cwd=tmp_path, env=env or environment(), text=True,
+                          stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+
+
+@pytest.mark.parametrize("line", [
+    "$RUN >&-", "$RUN 2>&-", "$RUN <&-", "$RUN >&- 2>&- <&-", "set -o pipefail; $RUN | true",
+    "set -o pipefail; $RUN 2>&1 | true", "$RUN >/dev/full", "unset HOME; $RUN", "cd /; $RUN", "nohup $RUN"])
+def test_a_run_does_not_mind(tmp_path, line):
+    done = shell(tmp_path, line)
+    assert done.returncode == 0, done.stderr
+    assert_results(tmp_path / "run", {case: "passed" for case in ALL})
+    assert_nothing_is_left(tmp_path)
+
+
+def test_a_current_folder_that_is_gone_is_said(tmp_path):
+    done = shell(tmp_path, f"mkdir {tmp_path}/gone; cd {tmp_path}/gone; rmdir {tmp_path}/gone; $RUN")
+    assert done.returncode == 2 and "the current folder cannot be used" in done.stderr, done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("kind", ["file", "full folder", "dangling link", "link to a folder that is full"])
+def test_a_run_folder_that_exists_is_left_as_it_is(tmp_path, kind):
+    target = tmp_path / "run"
+    if kind == "file":
+        target.write_text("dear")
+    elif kind == "dangling link":
+        target.symlink_to(tmp_path / "nowhere")
+    else:
+        full = target if kind == "full folder" else tmp_path / "full"
+        full.mkdir()
+        (full / "mine").write_text("dear")
+        if full != target:
+            target.symlink_to(full)
+    before = sorted(str(p) for p in tmp_path.rglob("*"))
+    done = shell(tmp_path, "$RUN")
+    assert done.returncode == 2 and "never overwrites" in done.stderr and "-o" in done.stderr, done.stderr
+    assert sorted(str(p) for p in tmp_path.rglob("*") if p.name != "job.json") == before
+
+
+def test_a_job_file_that_vanishes_before_the_ranks_read_it_is_named(tmp_path):
+    launcher = tmp_path / "bin" / "mpirun"
+    launcher.parent.mkdir()
+    launcher.write_text(f"#!/bin/sh\nrm {tmp_path}/job.json\nexec {shutil.which('mpirun')} \"$@\"\n")
+    launcher.chmod(0o755)
+    done = shell(tmp_path, "$RUN", environment() | {"PATH": f"{launcher.parent}:{os.environ['PATH']}"})
+    assert done.returncode == 2 and "job.json: cannot be read: No such file" in done.stderr, done.stderr
+    assert not (tmp_path / "run").exists()
+    assert_nothing_is_left(tmp_path)
+
+
+def test_a_launcher_that_is_absent_is_named(tmp_path):
+    done = shell(tmp_path, "$RUN", environment() | {"PATH": "/nowhere"})
+    assert done.returncode == 2 and "cannot start mpirun (No such file or directory); install Open MPI" in done.stderr
+
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a file system of its own")
+
+
+def on_a_disk_of(tmp_path, size, line, **fields):
+    """The line in a mount namespace in which {tmp_path}/disk is a file system of that size; the folder run on it is copied to
+    {tmp_path}/kept at the end."""
+    (tmp_path / "disk").mkdir()
+    job = write_job(tmp_path, timeouts_s=SHORT, **fields)
+    command = f"{PLATEAU} run {job} -n 2 -o {tmp_path}/disk/run"
+    script = (f"mount -t tmpfs -o size={size} tmpfs {tmp_path}/disk || exit 99\n{line.replace('$RUN', command)}\ncode=$?\n"
+              f"cp -a {tmp_path}/disk {tmp_path}/kept; exit $code")
+    return subprocess.run(["unshare", "-m", "bash", "-c", script.replace("$DISK", f"{tmp_path}/disk")], cwd=tmp_path,
+                          env=environment(), text=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+
+
+def size_of(folder, *without):
+    """What the files in a folder take on a tmpfs, in bytes: whole pages."""
+    return sum(-(-p.stat().st_size // 4096) * 4096 for p in folder.rglob("*")
+               if p.is_file() and not {p.name, p.parent.name} & set(without))
+
+
+@as_root
+@pytest.mark.parametrize("too_big", ["a raw result", "run.h5", "summary.json"])
+def test_a_disk_that_is_full_loses_no_finished_case(tmp_path, too_big):
+    fields = {"requests_per_worker": 20000, "modes": ["eager"]}
+    (tmp_path / "free").mkdir()
+    free, folder = run(tmp_path / "free", "-n", "2", **fields)
+    assert free.returncode == 0, free.stderr
+    without = {"a raw result": ["run.h5", "summary.json", "eager.c2"], "run.h5": ["run.h5", "summary.json"],
+               "summary.json": ["summary.json", "outcome.json"]}[too_big]
+    size = size_of(folder, *without) + 2 * 4096
+    done = on_a_disk_of(tmp_path, size, "$RUN", **fields)
+    assert done.returncode == 75, done.stderr
+    assert "No space left on device" in done.stderr and "plateau assemble" in done.stderr
+    kept = tmp_path / "kept" / "run"
+    assert has(kept, "eager.c1") and has(kept, "eager.c2") == (too_big != "a raw result")
+    assert [p for p in kept.rglob("*") if ".partial" in p.name] == []
+    assert_nothing_is_left(tmp_path)
+
+
+@as_root
+def test_a_disk_that_had_no_room_for_the_results_gets_them_later(tmp_path):
+    again = f"mount -o remount,size=64m $DISK; {PLATEAU} assemble $DISK/run"
+    done = on_a_disk_of(tmp_path, "4m", f"$RUN; {again}", requests_per_worker=20000, modes=["eager"], repeats=2)
+    assert done.returncode == 0, done.stderr
+    assert_results(tmp_path / "kept" / "run", {f"eager.c{c}.r{r}": "passed" for c in (1, 2) for r in (1, 2)})
+
+
+@as_root
+def test_a_disk_that_cannot_be_written_is_refused(tmp_path):
+    done = on_a_disk_of(tmp_path, "1m", "mount -o remount,ro $DISK; $RUN")
+    assert done.returncode == 2, done.stderr
+    assert f"cannot make the run folder {tmp_path}/disk/run: Read-only file system" in done.stderr
+    assert_nothing_is_left(tmp_path)
+
+
+@as_root
+def test_no_room_for_the_launchers_own_files_is_said(tmp_path):
+    done = on_a_disk_of(tmp_path, "4k", f"TMPDIR=$DISK {PLATEAU} run {tmp_path}/job.json -n 2 -o {tmp_path}/run")
+    assert done.returncode in (0, 2), done.stderr
+    if done.returncode == 2:
+        assert "the launcher exited with code" in done.stderr and "nothing was measured" in done.stderr
     assert_nothing_is_left(tmp_path)
