@@ -13,6 +13,8 @@ void check_series(measurement const& m, case_id const& id) {
     throw format_error("/measured: series of " + std::to_string(m.latency_ns.size()) + " stream threads; " + id.text() +
                        " has " + std::to_string(id.concurrency));
   for (std::size_t t = 0; t < threads; ++t) {
+    if (m.latency_ns[t].empty())
+      throw format_error("/measured: stream thread " + std::to_string(t) + " has no request");
     if (m.latency_ns[t].size() != m.start_ns[t].size())
       throw format_error("/measured: stream thread " + std::to_string(t) + " has more starts than latencies or fewer");
     auto const negative = [](std::int64_t ns) { return ns < 0; };

@@ -285,7 +285,7 @@ job parse_job(std::string_view input, std::string const& source, std::span<job_o
   std::vector<std::string> known;
   for (auto const& field : job_fields()) known.emplace_back(field.name);
   job j;
-  j.name = std::filesystem::path(source).stem().string();
+  j.name = as_utf8(std::filesystem::path(source).stem().string());
   if (j.name.empty()) j.name = "job";
   for (auto const& [key, value] : document.items())
     if (std::ranges::find(known, key) == known.end())

@@ -23,12 +23,14 @@ device_info ask(devices_flags const& flags, std::int64_t rank) {
   protocol::hello hello;
   hello.rank = hello.local_rank = rank;
   hello.local_size = flags.ranks;
+  hello.run.name = "devices";
   hello.run.device = flags.device;
   supervisor worker({worker_program(flags.worker), without_launcher(current_environment()), log}, hello);
   auto const answer = worker.bring_up([](progress const&) { return std::nullopt; });
   worker.release();
+  if (auto const* none = std::get_if<supervisor::no_worker>(&answer))
+    throw input_error(none->reason + " (its log: " + log.string() + ")");
   std::filesystem::remove(log);
-  if (auto const* none = std::get_if<supervisor::no_worker>(&answer)) throw input_error(none->reason);
   return std::get<device_info>(answer);
 }
 

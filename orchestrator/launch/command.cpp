@@ -46,7 +46,7 @@ std::vector<std::string> launch_command(launch_plan const& plan) {
 
 environment launch_environment(launch_plan const& plan, environment env, bool as_root) {
   if (plan.role == launch_role::start_srun) return env;
-  env = without_launcher(std::move(env));
+  env = for_own_launcher(std::move(env));
   if (as_root) env["OMPI_ALLOW_RUN_AS_ROOT"] = env["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1";
   return env;
 }

@@ -73,6 +73,14 @@ launch_role where_am_i(surroundings const& around) {
   return is_set(env, "SLURM_JOB_ID") ? launch_role::start_srun : launch_role::start_mpirun;
 }
 
+environment for_own_launcher(environment env) {
+  bool const rewritten = env.contains("OMPI_COMM_WORLD_SIZE") || env.contains("PMIX_NAMESPACE");
+  auto clean = without_launcher(env);
+  for (auto const& [name, value] : env)
+    if (!rewritten && (name.starts_with("OMPI_MCA_") || name.starts_with("PMIX_MCA_"))) clean.emplace(name, value);
+  return clean;
+}
+
 environment without_launcher(environment env) {
   constexpr std::array<std::string_view, 4> prefixes{"OMPI_", "PMIX_", "PMI_", "SLURM_"};
   std::erase_if(env, [&](auto const& entry) {

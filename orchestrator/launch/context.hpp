@@ -32,6 +32,10 @@ enum class launch_role {
 /// instead when this process was started as one of several that cannot find each other.
 launch_role where_am_i(surroundings const& around);
 
+/// `env` without what the launcher that started this process left in it, the user's own settings of Open MPI and PMIx
+/// (OMPI_MCA_, PMIX_MCA_) kept where no launcher rewrote them: for a launcher of our own.
+environment for_own_launcher(environment env);
+
 /// `env` without what a launcher of MPI processes leaves in it (OMPI_, PMIX_, PMI_, SLURM_): for a process
 /// that must not take itself for one of its ranks.
 environment without_launcher(environment env);

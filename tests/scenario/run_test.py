@@ -243,3 +243,22 @@ def test_ranks_started_by_plateau_are_not_bound(tmp_path):
     done, folder = run(tmp_path, "-n", "2")
     devices = [r["device"] for r in json.loads((folder / "run.json").read_text())["ranks"]]
     assert [d["cpus"] for d in devices] == [len(os.sched_getaffinity(0))] * 2
+
+
+def test_devices_says_what_a_worker_sees(tmp_path):
+    done = plateau("devices", "-n", "2", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "local rank 1: cpu, fake device" in done.stdout
+
+
+def test_a_worker_that_refuses_to_say_what_it_sees_keeps_its_log(tmp_path):
+    done = plateau("devices", cwd=tmp_path, env=environment([{"at": "hello", "do": "fail"}], TMPDIR=str(tmp_path)))
+    assert done.returncode == 2 and "planted failure" in done.stderr
+    assert list(tmp_path.glob("plateau-devices-*.log"))
+
+
+def test_a_job_whose_file_name_is_not_text_runs(tmp_path):
+    job = os.fsencode(write_job(tmp_path, modes=["eager"]).rename(tmp_path / "j\udce9.json"))
+    done = subprocess.run([str(PLATEAU), "run", job, "-o", "run"], cwd=tmp_path, env=environment(), capture_output=True,
+                          timeout=60)
+    assert done.returncode == 0, done.stderr

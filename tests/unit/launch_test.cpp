@@ -96,6 +96,14 @@ TEST(launch_environment, hides_an_outer_launcher_from_mpirun_and_lets_root_run_i
             (environment{{"HOME", "/"}, {"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}}));
 }
 
+TEST(launch_environment, keeps_the_users_settings_of_open_mpi_but_not_those_of_an_outer_mpirun) {
+  environment const set_by_the_user{{"OMPI_MCA_btl", "tcp,self"}, {"PMIX_MCA_gds", "hash"}};
+  EXPECT_EQ(launch_environment({}, set_by_the_user, false), set_by_the_user);
+  auto left_by_mpirun = set_by_the_user;
+  left_by_mpirun["OMPI_COMM_WORLD_SIZE"] = "2";
+  EXPECT_EQ(launch_environment({}, left_by_mpirun, false), environment{});
+}
+
 TEST(rank_count, is_what_was_asked_for_else_the_allocations_else_one_per_gpu) {
   EXPECT_EQ(rank_count(5, launch_role::start_mpirun, {}, 8), 5);
   EXPECT_EQ(rank_count({}, launch_role::start_srun, {{"SLURM_NTASKS", "16"}}, 0), 16);
