@@ -5,11 +5,11 @@ include_guard(GLOBAL)
 find_package(GTest REQUIRED)
 include(GoogleTest)
 
-# plateau_test(NAME SOURCES... LINK TARGETS... LABELS unit [TIMEOUT 60]): one GoogleTest program, a CTest test per case.
+# plateau_test(NAME SOURCES... LINK TARGETS... LABELS unit [TIMEOUT 120]): one GoogleTest program, a CTest test per case.
 function(plateau_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 60)
+    set(arg_TIMEOUT 120)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE plateau_options ${arg_LINK} GTest::gmock GTest::gtest_main)
@@ -19,13 +19,13 @@ function(plateau_test name)
     PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
 endfunction()
 
-# plateau_pytest(NAME FILE LABELS scenario [TIMEOUT 60] [WORKERS 1]): one pytest file as one CTest test, its tests shared
+# plateau_pytest(NAME FILE LABELS scenario [TIMEOUT 120] [WORKERS 1]): one pytest file as one CTest test, its tests shared
 # out over as many pytest workers (tests that mostly wait). It finds the programs under test in the folder $PLATEAU_BIN,
 # and the test's helpers in $PLATEAU_TEST_BIN.
 function(plateau_pytest name file)
   cmake_parse_arguments(arg "" "TIMEOUT;WORKERS" "LABELS" ${ARGN})
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 60)
+    set(arg_TIMEOUT 120)
   endif()
   set(share)
   set(processors 1)
