@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many ranks: what plateau itself does beside and after the measuring. The workers make their numbers up."""
+import json
+import pathlib
+import resource
+import statistics
+import tempfile
+
+from support import Figure, in_turn, run, seconds, write_durably
+
+RANKS, REQUESTS, BYTES_PER_REQUEST = 32, 100_000, 16
+
+
+def new_folder(**where):
+    return tempfile.TemporaryDirectory(prefix="plateau-bench-", **where)
+
+
+def fake_job(**fields):
+    return dict(dict(device="cpu", dtype="float32", modes=["eager"], concurrency_levels=[1], warmup=0,
+                     soak={"windows": 3, "requests_per_window": 10}), **fields)
+
+
+def mpirun(ranks, *command):
+    return run(["mpirun", "--bind-to", "none", "--host", f"localhost:{ranks}", "-n", ranks, *command])
+
+
+def gather_and_assemble(programs):
+    """From 32 ranks' results of two cases to run.h5 and summary.json: in memory, where only our own work counts, and on
+    this disk, which has to take each byte twice."""
+    for medium, where, bound in (("in memory", {"dir": "/dev/shm"}, 200), ("on this disk", {}, None)):
+        def gather():
+            with new_folder(**where) as folder:
+                took = json.loads(mpirun(RANKS, programs.bench("gather"), folder, REQUESTS))
+                return took["seconds"] / took["bytes"]
+
+        def assemble():
+            with new_folder(**where) as folder:
+                took = json.loads(run([programs.bench("assemble"), folder + "/run", RANKS, 2, REQUESTS]))
+                return took["seconds"] / took["bytes"]
+
+        def plain():
+            with new_folder(**where) as folder:
+                size = RANKS * 2 * REQUESTS * BYTES_PER_REQUEST
+                return seconds(lambda: write_durably(pathlib.Path(folder) / "plain", size)) / size
+
+        times = in_turn(5, gather, assemble, plain)
+        rate = [statistics.median(1e-6 / t for t in of) for of in times]
+        both = statistics.median(1e-6 / (g + a) for g, a in zip(*times[:2]))
+        yield Figure(f"gather and assemble of raw samples {medium}", both, "MB/s",
+                     f"gather {rate[0]:.0f}, assemble {rate[1]:.0f}, a plain write and fsync {rate[2]:.0f} MB/s, "
+                     "medians of 5", at_least=bound)
+    with new_folder() as folder:
+        job = fake_job(repeats=2, requests_per_worker=REQUESTS)
+        programs.run_job(pathlib.Path(folder), job, "-n", RANKS, worker=programs.fake_worker)
+    largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    yield Figure("the largest process of a run of 32 ranks, rank 0 and workers included", largest, "MB resident",
+                 "one run", at_most=300)
+
+
+def per_case(programs):
+    """What a case takes when measuring takes nothing: the difference of runs of many cases and of few."""
+    few, many = 2, 12
+    for ranks in (2, 4, 8, 16, 32):
+        def run_of(cases):
+            with new_folder() as folder:
+                job = fake_job(repeats=cases, requests_per_worker=1000)
+                return seconds(lambda: programs.run_job(pathlib.Path(folder), job, "-n", ranks,
+                                                        worker=programs.fake_worker))
+
+        def plain():
+            with new_folder() as folder:
+                return seconds(lambda: write_durably(pathlib.Path(folder) / "plain", ranks * 1000 * BYTES_PER_REQUEST))
+
+        long, short, bare = in_turn(3, lambda: run_of(many), lambda: run_of(few), plain)
+        yield Figure(f"a case on {ranks} ranks, its fake workers' start included",
+                     1000 * statistics.median((a - b) / (many - few) for a, b in zip(long, short)), "ms",
+                     f"a plain write and fsync of its samples {1000 * statistics.median(bare):.1f} ms, 3 rounds")
+
+
+def many_cases(programs):
+    """A large run's results, assembled."""
+    ranks, cases, requests = 64, 24, 1000
+    def assemble():
+        with new_folder() as folder:
+            return json.loads(run([programs.bench("assemble"), folder + "/run", ranks, cases, requests]))["seconds"]
+
+    times, = in_turn(3, assemble)
+    yield Figure(f"assembling {ranks} ranks x {cases} cases x {requests} requests", statistics.median(times), "s",
+                 f"{ranks * cases * requests * BYTES_PER_REQUEST / 1e6:.0f} MB of samples, median of 3")
