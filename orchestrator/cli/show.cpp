@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/analysis/summary.hpp"
 #include "orchestrator/cli/subcommands.hpp"
 #include "orchestrator/cli/terminal.hpp"
 #include "orchestrator/report/table.hpp"
-#include "orchestrator/store/durable.hpp"
 #include "orchestrator/store/run_folder.hpp"
+#include "orchestrator/store/stored_json.hpp"
 #include "schemas/error.hpp"
 
 #include <iostream>
@@ -24,8 +25,7 @@ exit_code show(show_flags const& flags) {
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored))
     throw input_error(file.string() + " is not there; plateau assemble builds it from what a run left");
-  auto const summary = json::parse(read_file(file), nullptr, false);
-  if (summary.is_discarded()) throw input_error(file.string() + ": not JSON; needs a plateau summary or a run folder");
+  auto const summary = read_stored_json(file, summary_format);
   if (flags.format == "json")
     std::cout << summary.dump(2) << '\n';
   else

@@ -68,6 +68,12 @@ int open_to_read(fs::path const& path) {
   return fd;
 }
 
+std::size_t size_of(int fd, fs::path const& path) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) unreadable(path, errno);
+  return static_cast<std::size_t>(status.st_size);
+}
+
 // Fills `bytes`, unless the file ends before. Returns how many there were.
 std::size_t read_some(int fd, std::span<std::uint8_t> bytes, fs::path const& path) {
   std::size_t filled = 0;
@@ -134,9 +140,7 @@ void append(fs::path const& path, std::span<std::uint8_t const> bytes) {
 
 std::vector<std::uint8_t> read_file(fs::path const& path) {
   descriptor const file(open_to_read(path));
-  struct stat status {};
-  if (::fstat(file.get(), &status) != 0) unreadable(path, errno);
-  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(status.st_size));
+  std::vector<std::uint8_t> bytes(size_of(file.get(), path));
   bytes.resize(read_some(file.get(), bytes, path));
   return bytes;
 }
@@ -144,6 +148,16 @@ std::vector<std::uint8_t> read_file(fs::path const& path) {
 std::string read_text(fs::path const& path) {
   auto const bytes = read_file(path);
   return {bytes.begin(), bytes.end()};
+}
+
+file_ends read_ends(fs::path const& path, std::size_t first, std::size_t last) {
+  descriptor const file(open_to_read(path));
+  file_ends ends{std::vector<std::uint8_t>(first), std::vector<std::uint8_t>(last), size_of(file.get(), path)};
+  ends.first.resize(read_some(file.get(), ends.first, path));
+  auto const begin = ends.size - std::min<std::uint64_t>(ends.size, last);
+  if (::lseek(file.get(), static_cast<off_t>(begin), SEEK_SET) < 0) unreadable(path, errno);
+  ends.last.resize(read_some(file.get(), ends.last, path));
+  return ends;
 }
 
 std::uint32_t checksum_of_file(fs::path const& path, std::uint64_t size) {

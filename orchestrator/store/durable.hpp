@@ -31,6 +31,15 @@ void publish(std::filesystem::path const& temporary, std::filesystem::path const
 std::vector<std::uint8_t> read_file(std::filesystem::path const& path);
 std::string read_text(std::filesystem::path const& path);
 
+/// The first and the last bytes of a file, and how many it has. A file that is shorter gives what it has.
+struct file_ends {
+  std::vector<std::uint8_t> first, last;
+  std::uint64_t size = 0;
+};
+
+/// Throws input_error when it cannot be read.
+file_ends read_ends(std::filesystem::path const& path, std::size_t first, std::size_t last);
+
 /// The CRC-32C of a file's first `size` bytes, or of as many as there are, read piece by piece. Throws input_error when
 /// it cannot be read.
 std::uint32_t checksum_of_file(std::filesystem::path const& path, std::uint64_t size);

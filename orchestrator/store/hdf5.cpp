@@ -102,6 +102,23 @@ void write_block(node const& dataset, std::vector<std::uint64_t> const& start, s
           "cannot write a dataset");
 }
 
+// What holds for every use of HDF5.
+void settle() {
+  // HDF5 crashes while it tidies up at exit if a file could not be closed, as on a full disk. All that is open here is
+  // closed by its owner, so there is nothing to tidy.
+  [[maybe_unused]] static auto const no_tidying = H5dont_atexit();
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); // errors are thrown, not printed
+}
+
+node file_access() {
+  auto access = property_list(H5P_FILE_ACCESS);
+#if H5_VERSION_GE(1, 10, 7)
+  checked(H5Pset_file_locking(access.id(), 1, 1),
+          "cannot set the file locking"); // 1: go on where there are no locks
+#endif
+  return access;
+}
+
 } // namespace
 
 node& node::operator=(node&& other) noexcept {
@@ -119,16 +136,9 @@ void node::close() {
 }
 
 node create_file(std::filesystem::path const& path) {
-  // HDF5 crashes while it tidies up at exit if a file could not be closed, as on a full disk. All that is open here is
-  // closed by its owner, so there is nothing to tidy.
-  [[maybe_unused]] static auto const no_tidying = H5dont_atexit();
-  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); // errors are thrown, not printed
-  auto const creation = property_list(H5P_FILE_CREATE), access = property_list(H5P_FILE_ACCESS);
+  settle();
+  auto const creation = property_list(H5P_FILE_CREATE), access = file_access();
   track_order(creation);
-#if H5_VERSION_GE(1, 10, 7)
-  checked(H5Pset_file_locking(access.id(), 1, 1),
-          "cannot set the file locking"); // 1: go on where there are no locks
-#endif
   return owned(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.id(), access.id()), H5Fclose,
                "cannot make " + path.string());
 }
@@ -222,6 +232,96 @@ void make_scale(node const& coordinate, std::string const& name) {
 void attach_scales(node const& dataset, std::span<node const* const> scales) {
   for (unsigned axis = 0; axis < scales.size(); ++axis)
     checked(H5DSattach_scale(dataset.id(), scales[axis]->id(), axis), "cannot attach a scale");
+}
+
+namespace {
+
+constexpr hsize_t most_values = 1 << 20;
+
+// For HDF5's iterations: adds the name to the list.
+template <class Info>
+herr_t take_name(hid_t, char const* name, Info const*, void* names) {
+  static_cast<std::vector<std::string>*>(names)->emplace_back(name);
+  return 0;
+}
+
+item::kind kind_of(node const& type) {
+  switch (H5Tget_class(type.id())) {
+  case H5T_INTEGER: return item::kind::integers;
+  case H5T_FLOAT: return item::kind::reals;
+  case H5T_STRING: return H5Tis_variable_str(type.id()) > 0 ? item::kind::texts : item::kind::other;
+  default: return item::kind::other;
+  }
+}
+
+std::vector<std::uint64_t> size_of(node const& space) {
+  std::vector<hsize_t> size(static_cast<std::size_t>(checked(H5Sget_simple_extent_ndims(space.id()), "no extent")));
+  checked(H5Sget_simple_extent_dims(space.id(), size.data(), nullptr), "no extent");
+  return {size.begin(), size.end()};
+}
+
+bool is_single(node const& space) { return H5Sget_simple_extent_type(space.id()) == H5S_SCALAR; }
+
+// A single text, taken by `read` into a pointer that HDF5 allocates.
+template <class Read>
+std::string taken_text(Read&& read, std::string const& what) {
+  char* text = nullptr;
+  checked(read(text_type().id(), &text), "cannot read " + what);
+  std::string copy(text != nullptr ? text : "");
+  H5free_memory(text);
+  return copy;
+}
+
+void read_attribute(node const& of, std::string const& name, item& out) {
+  auto const attribute = owned(H5Aopen(of.id(), name.c_str(), H5P_DEFAULT), H5Aclose, "cannot read " + name);
+  auto const type = owned(H5Aget_type(attribute.id()), H5Tclose, "cannot read " + name);
+  if (!is_single(owned(H5Aget_space(attribute.id()), H5Sclose, "cannot read " + name))) return;
+  if (kind_of(type) == item::kind::texts)
+    out.text_attributes[name] = taken_text([&](hid_t as, void* to) { return H5Aread(attribute.id(), as, to); }, name);
+  if (kind_of(type) == item::kind::integers)
+    checked(H5Aread(attribute.id(), H5T_NATIVE_INT64, &out.number_attributes[name]), "cannot read " + name);
+}
+
+void read_dataset(node const& dataset, std::string const& name, item& out) {
+  auto const type = owned(H5Dget_type(dataset.id()), H5Tclose, "cannot read " + name);
+  auto const space = owned(H5Dget_space(dataset.id()), H5Sclose, "cannot read " + name);
+  out.what = kind_of(type);
+  out.size = size_of(space);
+  if (out.what == item::kind::texts && is_single(space))
+    out.text = taken_text(
+        [&](hid_t as, void* to) { return H5Dread(dataset.id(), as, H5S_ALL, H5S_ALL, H5P_DEFAULT, to); }, name);
+  if (out.what == item::kind::integers && out.size.size() == 1 && out.size[0] <= most_values) {
+    out.values.resize(out.size[0]);
+    checked(H5Dread(dataset.id(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, out.values.data()),
+            "cannot read " + name);
+  }
+}
+
+item read_item(node const& file, std::string const& path) {
+  item out;
+  auto const object =
+      owned(H5Oopen(file.id(), path.empty() ? "/" : path.c_str(), H5P_DEFAULT), H5Oclose, "cannot open " + path);
+  auto const is = H5Iget_type(object.id());
+  if (is == H5I_GROUP) out.what = item::kind::group;
+  if (is == H5I_DATASET) read_dataset(object, path, out);
+  std::vector<std::string> names;
+  checked(H5Aiterate2(object.id(), H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, take_name<H5A_info_t>, &names),
+          "cannot list the attributes of " + path);
+  for (auto const& name : names) read_attribute(object, name, out);
+  return out;
+}
+
+} // namespace
+
+std::map<std::string, item> read_items(std::filesystem::path const& path) {
+  settle();
+  auto const access = file_access();
+  auto const file = owned(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.id()), H5Fclose, "cannot open it");
+  std::vector<std::string> names{""};
+  checked(H5Lvisit(file.id(), H5_INDEX_NAME, H5_ITER_NATIVE, take_name<H5L_info_t>, &names), "cannot list its items");
+  std::map<std::string, item> items;
+  for (auto const& name : names) items[name] = read_item(file, name);
+  return items;
 }
 
 } // namespace plateau::h5

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -10,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-/// The part of HDF5 that run.h5 is written with, and the conventions by which h5py, xarray and the netCDF
+/// The part of HDF5 that run.h5 is written and checked with, and the conventions by which h5py, xarray and the netCDF
 /// tools understand it. hdf5.h itself is included by hdf5.cpp alone. Everything here throws h5::error. Not
 /// for several threads at once.
 namespace plateau::h5 {
@@ -91,5 +92,20 @@ void make_scale(node const& coordinate, std::string const& name);
 
 /// Names a dataset's dimensions by their scales, in order.
 void attach_scales(node const& dataset, std::span<node const* const> scales);
+
+/// A group or dataset of a file, with what can be told of it without reading its samples.
+struct item {
+  enum class kind { group, integers, reals, texts, other };
+  kind what = kind::other;
+  std::vector<std::uint64_t> size;                       ///< of a dataset; none: a single value
+  std::vector<std::int64_t> values;                      ///< of integers in one dimension, up to a million
+  std::string text;                                      ///< of a single text
+  std::map<std::string, std::string> text_attributes;    ///< single texts of variable length
+  std::map<std::string, std::int64_t> number_attributes; ///< single integers
+};
+
+/// Everything in a file by its path, as in "eager.c2/soak/rank"; the root is "". Only for bytes that are known to be
+/// whole: HDF5 trusts its own structure and may crash where that is damaged.
+std::map<std::string, item> read_items(std::filesystem::path const& path);
 
 } // namespace plateau::h5

@@ -34,16 +34,6 @@ std::string safe_for_a_file_name(std::string_view text) {
   return safe.empty() ? "job" : safe;
 }
 
-template <class T>
-T read_described(fs::path const& path, format_version const& expected) {
-  auto const document = read_stored_json(path, expected);
-  try {
-    return decode<T>(document);
-  } catch (format_error const& e) {
-    throw format_error(path.string() + ": " + e.what());
-  }
-}
-
 } // namespace
 
 fs::path run_folder::raw_result(case_id const& id, std::int64_t rank) const {
@@ -90,9 +80,7 @@ void write_run_info(run_folder const& folder, run_info const& info) {
   write_stored_json(folder.run_json(), encode(info));
 }
 
-run_info read_run_info(run_folder const& folder) {
-  return read_described<run_info>(folder.run_json(), run_info_format);
-}
+run_info read_run_info(run_folder const& folder) { return read_stored<run_info>(folder.run_json(), run_info_format); }
 
 void write_outcome(run_folder const& folder, run_outcome const& outcome) {
   write_stored_json(folder.outcome_json(), encode(outcome));
@@ -100,7 +88,7 @@ void write_outcome(run_folder const& folder, run_outcome const& outcome) {
 
 std::optional<run_outcome> read_outcome(run_folder const& folder) {
   if (!fs::exists(folder.outcome_json())) return std::nullopt;
-  return read_described<run_outcome>(folder.outcome_json(), run_outcome_format);
+  return read_stored<run_outcome>(folder.outcome_json(), run_outcome_format);
 }
 
 void point_latest_at(run_folder const& folder) {

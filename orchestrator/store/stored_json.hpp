@@ -20,4 +20,15 @@ void write_stored_json(std::filesystem::path const& path, json document);
 /// format or of a newer major version; input_error when it cannot be read.
 json read_stored_json(std::filesystem::path const& path, format_version const& expected);
 
+/// The same, decoded into the struct that it describes.
+template <class T>
+T read_stored(std::filesystem::path const& path, format_version const& expected) {
+  auto const document = read_stored_json(path, expected);
+  try {
+    return decode<T>(document);
+  } catch (format_error const& e) {
+    throw format_error(path.string() + ": " + e.what());
+  }
+}
+
 } // namespace plateau
