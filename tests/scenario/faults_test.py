@@ -14,7 +14,7 @@ import time
 import h5py
 import pytest
 
-from plateau_test import (FAKE_WORKER, PLATEAU, environment, kill, plateau, processes_naming, run, statuses, summary,
+from plateau_test import (PLATEAU, command_line, environment, kill, plateau, processes_naming, run, statuses, summary,
                           wait_until, write_job)
 
 ALL = ["eager.c1", "eager.c2", "arena.c1", "arena.c2"]
@@ -147,13 +147,6 @@ def start(tmp_path, *arguments, script=(), env=None, **fields):
     return running, tmp_path / "run"
 
 
-def command_line(pid):
-    try:
-        return open(f"/proc/{pid}/cmdline", "rb").read().split(b"\0")
-    except OSError:
-        return [b""]
-
-
 def ranks_of(tmp_path):
     """The processes of rank 0, 1, ..., once all of them are there."""
     found = {}
@@ -163,10 +156,6 @@ def ranks_of(tmp_path):
             entries = open(f"/proc/{pid}/environ", "rb").read().split(b"\0")
             found[int(dict(e.split(b"=", 1) for e in entries if b"=" in e)[b"OMPI_COMM_WORLD_RANK"])] = pid
     return found if len(found) == 2 else None
-
-
-def workers_of(tmp_path):
-    return [pid for pid in processes_naming(str(tmp_path)) if command_line(pid)[0] == str(FAKE_WORKER).encode()]
 
 
 def has(folder, case, ranks=(0, 1)):

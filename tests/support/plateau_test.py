@@ -68,6 +68,14 @@ def processes_naming(text):
     return found
 
 
+def command_line(pid):
+    """The words of a process's command line, as bytes; one empty word when it is gone."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return [b""]
+
+
 def wait_until(condition, seconds=20):
     until = time.monotonic() + seconds
     while time.monotonic() < until:
