@@ -9,6 +9,7 @@ import tempfile
 from support import Figure, in_turn, run, seconds, write_durably
 
 RANKS, REQUESTS, BYTES_PER_REQUEST = 32, 100_000, 16
+MPIRUN = ("mpirun", "--bind-to", "none", "--host")
 
 
 def new_folder(**where):
@@ -20,41 +21,49 @@ def fake_job(**fields):
                      soak={"windows": 3, "requests_per_window": 10}), **fields)
 
 
-def mpirun(ranks, *command):
-    return run(["mpirun", "--bind-to", "none", "--host", f"localhost:{ranks}", "-n", ranks, *command])
+def road_to_results(programs, medium, bound=None, **where):
+    """From 32 ranks' results of two cases to run.h5 and summary.json."""
+    def rate_of(*command):
+        with new_folder(**where) as folder:
+            took = json.loads(run([folder if word == "FOLDER" else word for word in command]))
+            return took["bytes"] / took["seconds"] / 1e6
+
+    def gather():
+        return rate_of(*MPIRUN, f"localhost:{RANKS}", "-n", RANKS, programs.bench("gather"), "FOLDER", REQUESTS)
+
+    def assemble():
+        return rate_of(programs.bench("assemble"), "FOLDER", RANKS, 2, REQUESTS)
+
+    def plain():
+        size = RANKS * 2 * REQUESTS * BYTES_PER_REQUEST
+        with new_folder(**where) as folder:
+            return size / seconds(lambda: write_durably(pathlib.Path(folder) / "plain", size)) / 1e6
+
+    rates = in_turn(5, gather, assemble, plain)
+    both = statistics.median(1 / (1 / g + 1 / a) for g, a, _ in zip(*rates))
+    each = [statistics.median(rate) for rate in rates]
+    yield Figure(f"gather and assemble of raw samples, {medium}", both, "MB/s",
+                 f"gather {each[0]:.0f}, assemble {each[1]:.0f}, a plain write and fsync {each[2]:.0f} MB/s, "
+                 "medians of 5", at_least=bound)
 
 
 def gather_and_assemble(programs):
-    """From 32 ranks' results of two cases to run.h5 and summary.json: in memory, where only our own work counts, and on
-    this disk, which has to take each byte twice."""
-    for medium, where, bound in (("in memory", {"dir": "/dev/shm"}, 200), ("on this disk", {}, None)):
-        def gather():
-            with new_folder(**where) as folder:
-                took = json.loads(mpirun(RANKS, programs.bench("gather"), folder, REQUESTS))
-                return took["seconds"] / took["bytes"]
+    """In memory, where only our own work counts."""
+    return road_to_results(programs, "in memory", bound=200, dir="/dev/shm")
 
-        def assemble():
-            with new_folder(**where) as folder:
-                took = json.loads(run([programs.bench("assemble"), folder + "/run", RANKS, 2, REQUESTS]))
-                return took["seconds"] / took["bytes"]
 
-        def plain():
-            with new_folder(**where) as folder:
-                size = RANKS * 2 * REQUESTS * BYTES_PER_REQUEST
-                return seconds(lambda: write_durably(pathlib.Path(folder) / "plain", size)) / size
+def on_disk(programs):
+    """On this machine's disk, which has to take each byte twice."""
+    return road_to_results(programs, "on this disk")
 
-        times = in_turn(5, gather, assemble, plain)
-        rate = [statistics.median(1e-6 / t for t in of) for of in times]
-        both = statistics.median(1e-6 / (g + a) for g, a in zip(*times[:2]))
-        yield Figure(f"gather and assemble of raw samples {medium}", both, "MB/s",
-                     f"gather {rate[0]:.0f}, assemble {rate[1]:.0f}, a plain write and fsync {rate[2]:.0f} MB/s, "
-                     "medians of 5", at_least=bound)
+
+def resident(programs):
+    """What the largest process of a run with 32 ranks takes: rank 0, or another, or a worker."""
     with new_folder() as folder:
         job = fake_job(repeats=2, requests_per_worker=REQUESTS)
         programs.run_job(pathlib.Path(folder), job, "-n", RANKS, worker=programs.fake_worker)
     largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    yield Figure("the largest process of a run of 32 ranks, rank 0 and workers included", largest, "MB resident",
-                 "one run", at_most=300)
+    yield Figure("the largest process of a run of 32 ranks", largest, "MB resident", "one run", at_most=300)
 
 
 def per_case(programs):

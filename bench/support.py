@@ -71,7 +71,7 @@ def seconds(action):
 
 
 def in_turn(rounds, *measurements):
-    """Calls each in turn, `rounds` times over, so that they share whatever else the machine does; the results of each."""
+    """Calls each in turn, `rounds` times over, so that all meet the same machine; the results of each."""
     results = [[] for _ in measurements]
     for _ in range(rounds):
         for measure, into in zip(measurements, results):
