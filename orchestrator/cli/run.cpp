@@ -6,8 +6,10 @@
 #include "orchestrator/launch/command.hpp"
 #include "orchestrator/store/durable.hpp"
 #include "orchestrator/store/run_folder.hpp"
+#include "schemas/codec.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <system_error>
@@ -45,11 +47,11 @@ std::vector<std::string> rank_program(run_flags const& flags, launch_plan const&
                                       std::filesystem::path const& folder) {
   std::vector<std::string> words{this_program().string(), "run", std::filesystem::absolute(flags.job_file).string()};
   for (auto const& [field, text] : flags.fields) words.push_back(flag_of(field) + "=" + text);
-  words.insert(words.end(),
-               {"-o", folder.string(), "--grace", std::to_string(flags.grace), "--worker",
-                worker_program(flags.worker).string(), "--as-rank", "--typed", json(this_command_line()).dump(),
-                "--started-by", plan.role == launch_role::start_srun ? "srun" : "mpirun", "--expected-ranks",
-                std::to_string(plan.ranks)});
+  words.insert(words.end(), {"-o", folder.string(), "--grace", std::to_string(flags.grace), "--worker",
+                             worker_program(flags.worker).string(), "--as-rank", "--typed",
+                             json(this_command_line()).dump(-1, ' ', false, json::error_handler_t::replace),
+                             "--started-by", plan.role == launch_role::start_srun ? "srun" : "mpirun",
+                             "--expected-ranks", std::to_string(plan.ranks)});
   if (!flags.folder) words.push_back("--folder-is-ours");
   return words;
 }
@@ -75,6 +77,13 @@ exit_code dry_run(job const& j, launch_plan const& plan) {
   return exit_code::good;
 }
 
+// How many ranks a launcher of the user's says it started. One of another MPI would make N worlds of one rank each.
+std::optional<std::int64_t> launched_ranks(environment const& env) {
+  auto const told = env.find("OMPI_COMM_WORLD_SIZE");
+  if (told == env.end()) return std::nullopt;
+  return std::strtoll(told->second.c_str(), nullptr, 10);
+}
+
 exit_code as_rank(run_flags const& flags) {
   rank_options options;
   options.job_file = flags.job_file;
@@ -83,7 +92,7 @@ exit_code as_rank(run_flags const& flags) {
   options.folder_is_ours = flags.folder_is_ours || !flags.folder;
   options.worker = worker_program(flags.worker);
   options.launcher = flags.started_by;
-  options.expected_ranks = flags.expected_ranks;
+  options.expected_ranks = flags.expected_ranks ? flags.expected_ranks : launched_ranks(current_environment());
   options.grace = std::chrono::duration<double>(flags.grace);
   options.command_line =
       flags.typed.empty() ? this_command_line() : json::parse(flags.typed).get<std::vector<std::string>>();
@@ -113,6 +122,9 @@ exit_code run(run_flags const& flags) {
   plan.launcher_args = flags.launch_args;
   auto const folder = std::filesystem::absolute(flags.folder ? std::filesystem::path(*flags.folder)
                                                              : std::filesystem::path("runs") / new_run_id(j.name));
+  if (!is_utf8(folder.string()))
+    throw input_error(as_utf8(folder.string()) +
+                      ": the path of the run folder must be UTF-8; choose another one with -o");
   plan.program = rank_program(flags, plan, folder);
   if (flags.dry_run) return dry_run(j, plan);
   refuse_if_taken(folder);

@@ -70,6 +70,9 @@ launch_role where_am_i(surroundings const& around) {
       throw input_error("this is one of several tasks of a Slurm step that has no PMIx, so the tasks cannot find each "
                         "other; use srun --mpi=pmix, or type plateau run without srun");
   }
+  if (!is_set(env, "SLURM_JOB_ID") && std::strtol(value(env, "PMI_SIZE").c_str(), nullptr, 10) > 1)
+    throw input_error("this is one of several processes of an mpirun or mpiexec that is not Open MPI's, so they cannot "
+                      "find each other; use Open MPI's mpirun, or type plateau run without one");
   return is_set(env, "SLURM_JOB_ID") ? launch_role::start_srun : launch_role::start_mpirun;
 }
 

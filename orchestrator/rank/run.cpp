@@ -9,6 +9,7 @@
 #include "orchestrator/store/durable.hpp"
 #include "orchestrator/store/raw_result.hpp"
 #include "orchestrator/store/run_folder.hpp"
+#include "schemas/codec.hpp"
 #include "schemas/host.hpp"
 #include "schemas/run_record.hpp"
 
@@ -60,12 +61,23 @@ std::string decided_by_rank_0(communicator& ranks, Decide decide, char const* wh
       decision["refused"] = e.what();
     }
   }
-  auto const agreed = json::parse(ranks.broadcast(decision.dump(), what));
+  auto const agreed = json::parse(ranks.broadcast(decision.dump(-1, ' ', false, json::error_handler_t::replace), what));
   if (agreed.contains("refused")) throw refused(agreed["refused"].get<std::string>());
   return agreed["text"].get<std::string>();
 }
 
-run_folder made_folder(std::filesystem::path const& path) {
+// By these files in it the ranks recognise a folder as rank 0's, or as one that a rank of their host made.
+constexpr auto nonce_name = ".nonce", host_nonce_name = ".nonce-host";
+
+bool holds(std::filesystem::path const& file, std::string const& nonce) {
+  try {
+    return std::filesystem::exists(file) && read_text(file) == nonce;
+  } catch (std::exception const&) {
+    return false;
+  }
+}
+
+run_folder new_folder(std::filesystem::path const& path) {
   try {
     return create_run_folder(path);
   } catch (std::filesystem::filesystem_error const& e) {
@@ -116,19 +128,23 @@ private:
   job job_;
   std::string run_id_;
   run_folder folder_;
+  bool made_folder_ = false;        // this rank made it, and takes it away when the run is refused
   std::vector<bool> shares_folder_; // by rank: it sees the folder of rank 0
   std::optional<supervisor> supervisor_;
   std::optional<steady_clock::time_point> asked_to_stop_;
 
   void agree_on_job();
   void agree_on_folder();
+  std::string take_folder(std::filesystem::path const& path);
+  std::string make_folder(std::filesystem::path const& path, std::string const& nonce);
   void bring_up_workers();
   void write_down_the_run(std::vector<rank_info> const& infos);
+  void point_latest() const;
   void note_crowding(std::vector<rank_info> const& infos, std::vector<std::string>& warnings);
   std::string run_cases();
   case_result run_case(case_id const& id, bool& stop);
   std::string store(case_id const& id, case_result const& result, std::vector<std::uint8_t>& cbor);
-  void gather(case_id const& id, std::vector<std::uint8_t> const& mine);
+  std::string gather(case_id const& id, std::vector<std::uint8_t> const& mine);
   rank_end finish(std::string const& stopped);
   rank_end conclude(run_outcome const& outcome);
   assembly assemble_and_beat(run_outcome const& outcome);
@@ -158,42 +174,52 @@ void rank_run::agree_on_job() {
 }
 
 void rank_run::agree_on_folder() {
-  std::string const nonce =
-      std::to_string(getpid()) + "-" + std::to_string(steady_clock::now().time_since_epoch().count());
+  auto nonce = std::to_string(getpid()) + "-" + std::to_string(steady_clock::now().time_since_epoch().count());
   auto const agreed = json::parse(decided_by_rank_0(
       ranks_,
       [&] {
         bool const named = options_.folder && options_.folder_is_ours;
         auto const id = named ? options_.folder->filename().string() : new_run_id(job_.name);
         auto const path = std::filesystem::absolute(options_.folder.value_or(std::filesystem::path("runs") / id));
-        folder_ = made_folder(path);
-        write_durably(path / ".nonce", nonce);
+        folder_ = new_folder(path);
+        made_folder_ = true;
+        write_durably(path / nonce_name, nonce);
         return json{{"run_id", id}, {"path", path.string()}, {"nonce", nonce}}.dump();
       },
       "making the run folder"));
   run_id_ = agreed["run_id"];
 
-  // A rank that does not see what rank 0 wrote has a folder of its own, and sends what it measures.
+  // A rank that does not see what rank 0 wrote has a folder of its own, or with the other ranks of its host, and sends
+  // what it measures. Only one of them can make that folder; the others look again once it is made.
+  std::filesystem::path const path = agreed["path"].get<std::string>();
+  nonce = agreed["nonce"];
+  bool const shares = ranks_.rank() == 0 || holds(path / nonce_name, nonce);
   std::string complaint;
-  bool shares = ranks_.rank() == 0;
-  if (!shares) {
-    std::filesystem::path const path = agreed["path"].get<std::string>();
-    std::error_code ignored;
-    shares = std::filesystem::exists(path / ".nonce", ignored) &&
-             read_text(path / ".nonce") == agreed["nonce"].get<std::string>();
-    try {
-      folder_ = shares ? run_folder{path} : made_folder(path);
-    } catch (std::exception const& e) {
-      complaint = "rank " + std::to_string(ranks_.rank()) + " on " + host_name() + ": " + e.what();
-    }
-  }
-  auto const answers =
-      ranks_.all_gather(json{{"shares", shares}, {"complaint", complaint}}.dump(), "looking for the run folder");
-  if (ranks_.rank() == 0) std::filesystem::remove(folder_.path / ".nonce");
-  for (auto const& answer : answers) {
-    auto const a = json::parse(answer);
-    if (!a["complaint"].get<std::string>().empty()) throw refused(a["complaint"].get<std::string>());
-    shares_folder_.push_back(a["shares"]);
+  if (ranks_.rank() != 0) complaint = shares ? take_folder(path) : make_folder(path, nonce);
+  for (auto const answer : ranks_.all_gather(shares ? 1 : 0, "looking for the run folder"))
+    shares_folder_.push_back(answer != 0);
+  if (!complaint.empty() && holds(path / host_nonce_name, nonce)) complaint = take_folder(path);
+  auto const complaints = ranks_.all_gather(complaint, "taking the run folder");
+  std::error_code ignored;
+  if (made_folder_) std::filesystem::remove(path / (shares ? nonce_name : host_nonce_name), ignored);
+  for (auto const& each : complaints)
+    if (!each.empty()) throw refused(each);
+}
+
+std::string rank_run::take_folder(std::filesystem::path const& path) {
+  folder_ = run_folder{path};
+  return "";
+}
+
+// Why the folder could not be made, or nothing.
+std::string rank_run::make_folder(std::filesystem::path const& path, std::string const& nonce) {
+  try {
+    folder_ = new_folder(path);
+    made_folder_ = true;
+    write_durably(path / host_nonce_name, nonce);
+    return "";
+  } catch (std::exception const& e) {
+    return "rank " + std::to_string(ranks_.rank()) + " on " + host_name() + ": " + e.what();
   }
 }
 
@@ -223,7 +249,7 @@ void rank_run::bring_up_workers() {
     refusal = "rank " + std::to_string(info.rank) + " on " + info.host + ": " + none->reason;
 
   auto const answers =
-      ranks_.all_gather(json{{"info", encode(info)}, {"refusal", refusal}}.dump(), "starting the workers");
+      ranks_.all_gather(json{{"info", encode(info)}, {"refusal", as_utf8(refusal)}}.dump(), "starting the workers");
   std::vector<rank_info> infos;
   std::set<std::string> kinds;
   for (auto const& answer : answers) {
@@ -271,7 +297,16 @@ void rank_run::write_down_the_run(std::vector<rank_info> const& infos) {
   note_crowding(infos, info.warnings);
   write_durably(folder_.job_json(), info.job.dump(2) + "\n");
   write_run_info(folder_, info);
-  if (options_.folder_is_ours) point_latest_at(folder_);
+  if (options_.folder_is_ours) point_latest();
+}
+
+// The link is a convenience: a run is not given up for it.
+void rank_run::point_latest() const {
+  try {
+    point_latest_at(folder_);
+  } catch (std::exception const& e) {
+    voice_.say(run_line::kind::note, std::string("note: ") + e.what());
+  }
 }
 
 void rank_run::note_crowding(std::vector<rank_info> const& infos, std::vector<std::string>& warnings) {
@@ -330,7 +365,8 @@ std::string rank_run::run_cases() {
 
     // the raw results are durable now, so whatever happens from here on loses nothing
     auto const answers = ranks_.all_gather(
-        json{{"status", name_of(result.status)}, {"reason", result.reason}, {"complaint", complaint}}.dump(),
+        json{{"status", name_of(result.status)}, {"reason", as_utf8(result.reason)}, {"complaint", as_utf8(complaint)}}
+            .dump(),
         id.text().c_str());
     case_record record{id, {}};
     std::string cannot_store;
@@ -343,8 +379,8 @@ std::string rank_run::run_cases() {
       if (!why.empty() && cannot_store.empty())
         cannot_store = "rank " + std::to_string(rank) + " cannot keep its result: " + why;
     }
+    if (cannot_store.empty()) cannot_store = gather(id, cbor);
     if (!cannot_store.empty()) return cannot_store;
-    gather(id, cbor);
     char seconds[32];
     std::snprintf(seconds, sizeof seconds, "%.1f s",
                   std::chrono::duration<double>(steady_clock::now() - began).count());
@@ -381,15 +417,25 @@ std::string rank_run::store(case_id const& id, case_result const& result, std::v
   }
 }
 
-void rank_run::gather(case_id const& id, std::vector<std::uint8_t> const& mine) {
+// Brings to rank 0 what the ranks measured that do not share its folder. Why it could not be kept there, or nothing:
+// the same on every rank.
+std::string rank_run::gather(case_id const& id, std::vector<std::uint8_t> const& mine) {
   auto const what = id.text() + ": gathering the results";
+  std::string complaint;
+  bool gathered = false;
   for (int rank = 1; rank < ranks_.size(); ++rank) {
     if (shares_folder_[static_cast<std::size_t>(rank)]) continue;
+    gathered = true;
     if (ranks_.rank() == rank) ranks_.send(mine, 0, what.c_str());
     if (ranks_.rank() != 0) continue;
     auto const bytes = ranks_.receive(rank, what.c_str());
-    if (!bytes.empty()) write_raw_result(folder_, id, rank, bytes);
+    try {
+      if (!bytes.empty()) write_raw_result(folder_, id, rank, bytes);
+    } catch (std::exception const& e) {
+      complaint = "rank 0 cannot keep the result of rank " + std::to_string(rank) + ": " + e.what();
+    }
   }
+  return gathered ? ranks_.broadcast(complaint, what.c_str()) : "";
 }
 
 rank_end rank_run::finish(std::string const& stopped) {
@@ -432,7 +478,7 @@ assembly rank_run::assemble_and_beat(run_outcome const& outcome) {
 void rank_run::clean_up() {
   supervisor_.reset();
   std::error_code ignored;
-  if (ranks_.rank() == 0 && !folder_.path.empty()) std::filesystem::remove_all(folder_.path, ignored);
+  if (made_folder_) std::filesystem::remove_all(folder_.path, ignored);
 }
 
 void rank_run::give_up(std::string const& why, bool seconds_left) {

@@ -21,7 +21,7 @@ struct rank_options {
   bool folder_is_ours = true;                  ///< its name is the run id, and `latest` beside it may point to it
   std::filesystem::path worker;                ///< the worker's program
   std::string launcher = "external";           ///< who started the ranks: "mpirun", "srun", "external"
-  std::optional<std::int64_t> expected_ranks;  ///< how many the front end asked for
+  std::optional<std::int64_t> expected_ranks;  ///< how many the front end asked for, or a launcher says
   std::chrono::duration<double> grace{30};     ///< for the current case, after a request to stop
   std::vector<std::string> command_line;
 };

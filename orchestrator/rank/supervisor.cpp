@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/rank/supervisor.hpp"
 
+#include "schemas/codec.hpp"
 #include "schemas/host.hpp"
 
 #include <system_error>
@@ -13,6 +14,13 @@ template <class... Fs>
 struct overloaded : Fs... {
   using Fs::operator()...;
 };
+
+// A worker that goes wrong may say anything.
+std::string readable(std::string reason) {
+  constexpr std::size_t longest = 4096;
+  if (reason.size() > longest) reason = reason.substr(0, longest) + "...";
+  return as_utf8(reason);
+}
 
 } // namespace
 
@@ -37,7 +45,7 @@ std::variant<device_info, supervisor::no_worker> supervisor::bring_up(worker_pro
                  [](protocol::event& event) -> std::variant<device_info, no_worker> {
                    if (auto* device = std::get_if<device_info>(&event)) return std::move(*device);
                    if (auto* failure = std::get_if<protocol::failure>(&event))
-                     return no_worker{failure->status, std::move(failure->reason), true};
+                     return no_worker{failure->status, readable(std::move(failure->reason)), true};
                    return no_worker{case_status::crashed, "the worker answered hello with something else", false};
                  }},
       answer);
@@ -108,7 +116,7 @@ case_result supervisor::result(case_status status, std::string reason) const {
   r.id = id_;
   r.rank = hello_.rank;
   r.status = status;
-  r.reason = std::move(reason);
+  r.reason = readable(std::move(reason));
   r.started = started_;
   r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
   r.device = device_;

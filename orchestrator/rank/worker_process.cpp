@@ -186,6 +186,7 @@ std::variant<protocol::event, worker_lost> worker_process::wait(deadlines const&
         if (n > 0) frames_.add(chunk.data(), static_cast<std::size_t>(n));
         if (auto body = frames_.next()) return protocol::event_of(*body);
       } else if (auto const status = ended(std::chrono::milliseconds(0))) { // its children may hold the socket open
+        if (auto body = last_words(chunk)) return protocol::event_of(*body);
         return lost(case_status::crashed, describe_end(*status));
       }
       if (auto const now = footprint_of(*progress_); now != seen) seen = now, since = clock::now();
@@ -200,6 +201,13 @@ std::variant<protocol::event, worker_lost> worker_process::wait(deadlines const&
   } catch (format_error const& e) {
     return lost(case_status::crashed, std::string("sent what is not of the protocol: ") + e.what());
   }
+}
+
+// A frame that a worker sent just before it ended.
+std::optional<std::vector<std::uint8_t>> worker_process::last_words(std::vector<std::uint8_t>& chunk) {
+  for (ssize_t n = 0; (n = recv(socket_.get(), chunk.data(), chunk.size(), MSG_DONTWAIT)) > 0;)
+    frames_.add(chunk.data(), static_cast<std::size_t>(n));
+  return frames_.next();
 }
 
 void worker_process::stop() {

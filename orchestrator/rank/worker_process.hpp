@@ -78,6 +78,7 @@ private:
   std::string log_name_;
 
   std::optional<int> ended(std::chrono::milliseconds patience);
+  std::optional<std::vector<std::uint8_t>> last_words(std::vector<std::uint8_t>& chunk);
   void kill_group();
   worker_lost lost(case_status status, std::string reason);
   worker_lost lost_connection();

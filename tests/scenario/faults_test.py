@@ -470,3 +470,38 @@ def test_no_room_for_the_launchers_own_files_is_said(tmp_path):
     if done.returncode == 2:
         assert "the launcher exited with code" in done.stderr and "nothing was measured" in done.stderr
     assert_nothing_is_left(tmp_path)
+
+
+@as_root
+def test_ranks_of_a_host_that_does_not_see_rank_0s_folder_share_one_of_their_own(tmp_path):
+    (tmp_path / "own").mkdir()
+    holder = subprocess.Popen(["unshare", "-m", "sh", "-c", f"mount -t tmpfs tmpfs {tmp_path}/own && echo up && read line"],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert holder.stdout.readline() == b"up\n"
+    elsewhere = ["nsenter", "-m", "-t", str(holder.pid), f"--wd={tmp_path}"]
+    command = [str(PLATEAU), "run", str(write_job(tmp_path)), "-o", f"{tmp_path}/own/run"]
+    done = subprocess.run(["mpirun", "--bind-to", "none", "--host", "localhost:3", "-n", "1", *command, ":", "-n", "2",
+                           *elsewhere, *command], cwd=tmp_path, env=environment(), text=True, capture_output=True,
+                          stdin=subprocess.DEVNULL, timeout=60)
+    there = subprocess.run([*elsewhere, "find", f"{tmp_path}/own/run", "-name", "rank-*.cbor", "-o", "-name", ".*"], text=True,
+                           capture_output=True).stdout.split()
+    holder.communicate(b"done\n", timeout=10)
+    assert done.returncode == 0, done.stderr
+    assert_results(tmp_path / "own" / "run", {case: "passed" for case in ALL})
+    assert len(list((tmp_path / "own" / "run" / "cases").rglob("rank-*.cbor"))) == 3 * len(ALL), "gathered over MPI"
+    assert len(there) == 2 * len(ALL), there
+    assert_nothing_is_left(tmp_path)
+
+
+def test_a_rank_that_its_launcher_leaves_alone_in_its_world_is_refused(tmp_path):
+    lonely = environment(OMPI_COMM_WORLD_SIZE="2", PMIX_SERVER_TMPDIR=str(tmp_path))
+    done = plateau("run", write_job(tmp_path), "-o", "run", cwd=tmp_path, env=lonely)
+    assert done.returncode == 2, done.stderr
+    assert "asked for 2 ranks, but this one finds itself in a world of 1" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_folder_whose_path_is_not_utf8_is_refused(tmp_path):
+    done = plateau("run", write_job(tmp_path), "-o", os.fsdecode(b"r\xff"), cwd=tmp_path)
+    assert done.returncode == 2 and "must be UTF-8" in done.stderr, done.stderr
+    assert [p.name for p in tmp_path.iterdir()] == ["job.json"]

@@ -94,10 +94,10 @@ private:
     hang();
   }
 
-  static void flood_the_log() {
+  void flood_the_log() {
     std::string const line(std::size_t{1} << 20, 'x');
     constexpr int lines = 1024; // 1 GiB
-    for (int i = 0; i < lines; ++i) std::puts(line.c_str());
+    for (int i = 0; i < lines; ++i) std::puts(line.c_str()), ++progress_->threads[0].requests;
   }
 
   void work_for(double seconds) {

@@ -69,6 +69,11 @@ TEST(where_am_i, refuses_tasks_that_cannot_find_each_other_and_says_how_to_launc
   }
 }
 
+TEST(where_am_i, refuses_processes_of_another_mpis_launcher) {
+  EXPECT_THROW(where_am_i(with({{"PMI_SIZE", "2"}, {"PMI_RANK", "0"}})), input_error);
+  EXPECT_EQ(where_am_i(with({{"PMI_SIZE", "1"}, {"PMI_RANK", "0"}})), launch_role::start_mpirun);
+}
+
 TEST(launch_command, lets_ranks_use_all_cores_and_starts_as_many_as_asked_for) {
   launch_plan plan;
   plan.ranks = 3;
