@@ -127,7 +127,7 @@ std::vector<job_field> make_fields() {
                set_env});
   f.push_back({"timeouts_s",
                "deadlines in seconds: to compile a package, to prepare a case, for a request that does not "
-               "return, for ranks that wait for each other",
+               "return, for a rank that gives no sign of life",
                {{"type", "object"},
                 {"properties",
                  {{"compile", seconds()}, {"prepare", seconds()}, {"stall", seconds()}, {"collective", seconds()}}},

@@ -26,7 +26,7 @@ struct deadlines {
   double compile = 900;   ///< compiling a package, or waiting for another rank of the node that compiles it
   double prepare = 300;   ///< starting a worker; building weights, inputs and the mode; the output check
   double stall = 120;     ///< a stream thread that completes no request
-  double collective = 60; ///< ranks waiting for each other, beyond what their workers are allowed
+  double collective = 60; ///< a rank that gives the others no sign of life
 };
 
 /// What the user asks for. Every member has a default; the seed's value where the seed's result file has one.

@@ -129,6 +129,8 @@ void communicator::complete(Start start, char const* what, pace p) {
         beat(false);
         if (auto const why = overdue(began); !why.empty()) throw collective_timeout(std::string(what) + ": " + why);
       }
+      if (p == pace::spinning)
+        std::this_thread::yield(); // to the rank that is waited for, where it has no core of its own
       if (p == pace::sleeping && now - began > polled_for) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   } catch (...) {

@@ -147,6 +147,13 @@ TEST(codec, allocates_nothing_on_the_word_of_a_length) {
               HasSubstr("claims more")); // 2^63 pairs: twice is 0
 }
 
+TEST(codec, refuses_what_json_has_no_place_for) {
+  EXPECT_THAT(refusal_of({0xf7}), HasSubstr("JSON lacks"));       // undefined
+  EXPECT_THAT(refusal_of({0xf8, 0x20}), HasSubstr("JSON lacks")); // a simple value without a name
+  EXPECT_THAT(refusal_of({0xa1, 0x01, 0x02}), HasSubstr("key that is no text"));
+  EXPECT_EQ(from_cbor(bytes{0xc1, 0x05}), 5) << "a tag that annotates a number";
+}
+
 TEST(codec, refuses_more_or_less_than_one_document) {
   EXPECT_THAT(refusal_of({}), HasSubstr("ends too early"));
   EXPECT_THAT(refusal_of({0x01, 0x01}), HasSubstr("more bytes than one document"));

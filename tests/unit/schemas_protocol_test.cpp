@@ -175,7 +175,7 @@ TEST(frame_buffer, refuses_a_length_of_2_gib_at_its_head) {
 TEST(sockets, carry_a_frame_larger_than_their_buffers) {
   socket_pair sockets;
   auto large = passed_result();
-  large.measured->start_ns = large.measured->latency_ns = {std::vector<std::int64_t>(300'000, 7), {}};
+  large.measured->start_ns = large.measured->latency_ns = {std::vector<std::int64_t>(300'000, 7), {7}};
   std::thread sender([&] { send_frame(sockets.end(0), to_frame(event(large))); });
   frame_buffer buffer;
   auto const body = receive_frame(sockets.end(1), buffer);
