@@ -19,8 +19,11 @@ add_library(plateau_options INTERFACE)
 target_compile_features(plateau_options INTERFACE cxx_std_20)
 target_compile_options(plateau_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror>
+  $<$<CXX_COMPILER_ID:Clang>:-Wno-sign-conversion> # not a part of GCC's -Wconversion
   -g1) # enough for backtraces; the JSON library's full debug information takes half of the build's time
 target_include_directories(plateau_options INTERFACE ${PROJECT_SOURCE_DIR})
+
+option(PLATEAU_HEADERS_ALONE "Compile each header alone, to see that it includes what it needs" ON)
 
 # plateau_library(NAME SOURCES... LINK TARGETS...): a static library whose headers are also compiled alone.
 function(plateau_library name)
@@ -28,6 +31,9 @@ function(plateau_library name)
   add_library(${name} STATIC ${arg_SOURCES})
   target_link_libraries(${name} PUBLIC plateau_options ${arg_LINK})
   set_target_properties(${name} PROPERTIES CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
+  if(NOT PLATEAU_HEADERS_ALONE)
+    return()
+  endif()
   file(GLOB headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/*.hpp)
   set(units)
   foreach(header IN LISTS headers)

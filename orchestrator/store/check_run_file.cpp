@@ -148,18 +148,19 @@ std::string attribute_of(item const& root, char const* name) {
   return found == root.text_attributes.end() ? "" : found->second;
 }
 
-// The job and the number of ranks that the file itself tells.
-job own_job(items_check const& check) {
-  auto const* text = check.find("job");
-  if (text == nullptr || text->what != kind::texts || !text->size.empty()) throw format_error("job is missing");
-  return parse_job(text->text, "job");
+// A single text that the file has at its root.
+std::string const& own_text(items_check const& check, std::string const& path) {
+  auto const* found = check.find(path);
+  if (found == nullptr || found->what != kind::texts || !found->size.empty())
+    throw format_error(path + " is missing, or is no text");
+  return found->text;
 }
 
+// How many ranks the file says that its run had.
 std::uint64_t own_world(items_check const& check) {
-  auto const* text = check.find("run");
-  auto const run = json::parse(text != nullptr ? text->text : "", nullptr, false);
+  auto const run = json::parse(own_text(check, "run"), nullptr, false);
   if (!run.is_object() || !run.contains("ranks") || !run["ranks"].is_array() || run["ranks"].empty())
-    throw format_error("run is missing, or names no ranks");
+    throw format_error("run names no ranks");
   return run["ranks"].size();
 }
 
@@ -188,7 +189,7 @@ std::vector<std::string> check_run_file_items(items_by_path const& items) try {
                run_file_format);
   if (attribute_of(*root, "run_id").empty()) check.faults.emplace_back("the attribute run_id is missing");
   if (!root->number_attributes.contains("complete")) check.faults.emplace_back("the attribute complete is missing");
-  auto const run = own_job(check);
+  auto const run = parse_job(own_text(check, "job"), "job");
   auto const world = own_world(check);
   auto const cases = cases_of(run);
   for (auto const& id : cases) check_case(check, id, run, world);
