@@ -13,6 +13,7 @@ namespace {
 
 job small_job() {
   job j;
+  j.dtype = "float32";
   j.hidden = 32, j.batch = 3, j.seq_len = 7;
   return j;
 }

@@ -149,6 +149,7 @@ def test_a_worker_that_is_killed_costs_its_case_and_the_next_case_runs(tmp_path)
                 if pathlib.Path(f"/proc/{pid}/exe").resolve().name == WORKER.name
                 and pathlib.Path(f"/proc/{pid}/cwd").resolve() == tmp_path]
 
+    wait_until((tmp_path / "run" / "run.json").exists, 30)  # written when the workers are up, before the first case
     kill(wait_until(workers, 30)[0])
     out, err = running.communicate(timeout=120)
     assert "killed by SIGKILL" in err
