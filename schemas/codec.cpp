@@ -34,11 +34,17 @@ private:
     std::uint64_t argument;
   };
 
+  // A byte of CBOR can become fifty of JSON, and an object is searched for each of its keys. No document of ours has
+  // nearly as many: a series is one item.
+  static constexpr int most_items = 1 << 22, most_keys = 4096;
+
   std::uint8_t const* bytes_;
   std::size_t size_, at_ = 0;
+  int items_ = 0;
 
   json item(int depth) {
     if (depth > deepest_nesting) malformed(at_, "nested more than 64 deep");
+    if (++items_ > most_items) malformed(at_, "more than 4194304 items");
     auto const h = take_head();
     switch (h.major) {
     case 0: return h.argument;
@@ -92,6 +98,7 @@ private:
 
   json object(head const& h, int depth) {
     check_items(h);
+    if (h.argument > most_keys) malformed(h.start, "an object of more than 4096 keys");
     auto out = json::object();
     for (std::uint64_t i = 0; i < h.argument; ++i) {
       auto const key = take_head();

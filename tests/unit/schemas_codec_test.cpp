@@ -154,6 +154,15 @@ TEST(codec, refuses_what_json_has_no_place_for) {
   EXPECT_EQ(from_cbor(bytes{0xc1, 0x05}), 5) << "a tag that annotates a number";
 }
 
+TEST(codec, refuses_documents_that_would_grow_without_bound) {
+  bytes many(5 + (1u << 22) + 1, 0);
+  many[0] = 0x9a, many[1] = 0x00, many[2] = 0x40, many[3] = 0x00, many[4] = 0x01; // an array of 2^22 + 1 zeros
+  EXPECT_THAT(refusal_of(many), HasSubstr("4194304 items"));
+  bytes wide(3 + 2 * 4097, 0x60);
+  wide[0] = 0xb9, wide[1] = 0x10, wide[2] = 0x01; // an object of 4097 keys
+  EXPECT_THAT(refusal_of(wide), HasSubstr("4096 keys"));
+}
+
 TEST(codec, refuses_more_or_less_than_one_document) {
   EXPECT_THAT(refusal_of({}), HasSubstr("ends too early"));
   EXPECT_THAT(refusal_of({0x01, 0x01}), HasSubstr("more bytes than one document"));
