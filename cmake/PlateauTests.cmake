@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests and their labels: unit (pure, fast), scenario (real processes, a fake worker), torch (the real worker).
+# Tests and their labels: unit (pure, fast), scenario (real processes, a fake worker), faults (the same), torch (the real
+# worker), sanitize and fuzz (see plateau_sanitized_tests).
 # Every test has a deadline.
 include_guard(GLOBAL)
 find_package(GTest REQUIRED)
@@ -37,4 +38,22 @@ function(plateau_pytest name file)
     COMMAND ${PLATEAU_PYTHON} -m pytest -q -p no:cacheprovider ${share} ${CMAKE_CURRENT_SOURCE_DIR}/${file})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} PROCESSORS ${processors}
     ENVIRONMENT "PLATEAU_BIN=${PROJECT_BINARY_DIR}/bin;PLATEAU_TEST_BIN=${PROJECT_BINARY_DIR}/tests;PYTHONPATH=${PROJECT_SOURCE_DIR}/tests/support;PYTHONDONTWRITEBYTECODE=1")
+endfunction()
+
+# plateau_sanitized_tests(): tests that build again below this build folder, with sanitizers, and fuzz. Labels: sanitize,
+# fuzz.
+function(plateau_sanitized_tests)
+  set(environment "BUILD=${PROJECT_BINARY_DIR}")
+  add_test(NAME sanitize.memory COMMAND ${PROJECT_SOURCE_DIR}/script/sanitize memory)
+  add_test(NAME sanitize.threads COMMAND ${PROJECT_SOURCE_DIR}/script/sanitize threads)
+  set_tests_properties(sanitize.memory PROPERTIES LABELS sanitize TIMEOUT 1500 RUN_SERIAL ON ENVIRONMENT "${environment}")
+  set_tests_properties(sanitize.threads PROPERTIES LABELS sanitize TIMEOUT 600 RUN_SERIAL ON ENVIRONMENT "${environment}")
+  add_test(NAME fuzz.build COMMAND ${PROJECT_SOURCE_DIR}/script/sanitize fuzz)
+  set_tests_properties(fuzz.build PROPERTIES LABELS fuzz TIMEOUT 900 RUN_SERIAL ON ENVIRONMENT "${environment}"
+    FIXTURES_SETUP fuzz_targets)
+  foreach(target job frames raw_result run_file)
+    add_test(NAME fuzz.${target} COMMAND ${PROJECT_SOURCE_DIR}/script/fuzz ${target} 30)
+    set_tests_properties(fuzz.${target} PROPERTIES LABELS fuzz TIMEOUT 120 ENVIRONMENT "${environment};BUILT=1"
+      FIXTURES_REQUIRED fuzz_targets)
+  endforeach()
 endfunction()
