@@ -27,7 +27,7 @@ std::optional<std::uint64_t> end_by_hdf5(std::span<std::uint8_t const> first) {
   if (first.size() < head_size) return std::nullopt;
   auto const version = first[8];
   if (version > 3 || first[version < 2 ? 13 : 9] != sizeof(std::uint64_t)) return std::nullopt;
-  auto const at = version == 0 ? 40 : version == 1 ? 44 : 28;
+  std::size_t const at = version == 0 ? 40 : version == 1 ? 44 : 28;
   std::uint64_t end = 0;
   for (std::size_t i = 0; i < sizeof end; ++i) end |= std::uint64_t{first[at + i]} << (8 * i);
   return end;

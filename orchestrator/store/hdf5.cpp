@@ -113,8 +113,8 @@ void settle() {
 node file_access() {
   auto access = property_list(H5P_FILE_ACCESS);
 #if H5_VERSION_GE(1, 10, 7)
-  checked(H5Pset_file_locking(access.id(), 1, 1),
-          "cannot set the file locking"); // 1: go on where there are no locks
+  checked(H5Pset_file_locking(access.id(), true, true),
+          "cannot set the file locking"); // the second: go on where there are no locks
 #endif
   return access;
 }

