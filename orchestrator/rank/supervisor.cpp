@@ -14,6 +14,8 @@ template <class... Fs>
 struct overloaded : Fs... {
   using Fs::operator()...;
 };
+template <class... Fs>
+overloaded(Fs...) -> overloaded<Fs...>; // clang 16 does not deduce it by itself
 
 // A worker that goes wrong may say anything.
 std::string readable(std::string reason) {
