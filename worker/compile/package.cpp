@@ -201,7 +201,7 @@ compiled_package find_or_compile(package_spec const& spec, std::function<void(bo
   auto const key = key_of(spec, folder);
   entry const e{folder / (key + ".pt2"), folder / (key + ".json"), folder / (key + ".log"), folder / (key + ".lock"),
                 folder / (key + ".building")};
-  compiled_package const cached{e.package, {.key = key, .from_cache = true, .compile_seconds = 0}};
+  compiled_package cached{e.package, {.key = key, .from_cache = true, .compile_seconds = 0}};
   if (is_whole(e)) return cached;
 
   announcement const busy(compiling);
