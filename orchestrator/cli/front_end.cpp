@@ -2,6 +2,7 @@
 #include "orchestrator/cli/front_end.hpp"
 
 #include "orchestrator/cli/terminal.hpp"
+#include "orchestrator/launch/descendants.hpp"
 #include "orchestrator/launch/run_line.hpp"
 #include "orchestrator/report/table.hpp"
 #include "orchestrator/store/assemble.hpp"
@@ -11,6 +12,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <fcntl.h>
 #include <iostream>
@@ -219,6 +221,7 @@ exit_code assemble_what_is_left(std::filesystem::path const& folder, std::string
 
 exit_code start_ranks(launch_plan const& plan, std::filesystem::path const& folder) {
   install_front_end_signals();
+  descendants const started;
   auto const ranks = start(plan);
   heard from_ranks;
   {
@@ -228,6 +231,9 @@ exit_code start_ranks(launch_plan const& plan, std::filesystem::path const& fold
   int status = 0;
   while (waitpid(ranks.pid, &status, 0) < 0 && errno == EINTR) {
   }
+  // a launcher that was killed, or told twice to end, leaves ranks behind, and they may still be writing
+  constexpr auto ranks_end_within = std::chrono::seconds(5);
+  started.outlive(ranks_end_within);
   if (from_ranks.refusal) throw input_error(*from_ranks.refusal);
   std::error_code ignored;
   if (!std::filesystem::exists(folder / "run.json", ignored))

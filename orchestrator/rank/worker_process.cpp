@@ -221,8 +221,8 @@ std::optional<int> worker_process::ended(std::chrono::milliseconds patience) {
   while (pid_ > 0) {
     int status = 0;
     if (waitpid(pid_, &status, WNOHANG) == pid_) {
-      killpg(pid_, SIGKILL); // what it started and left behind
       pid_ = -1;
+      started_.outlive(std::chrono::milliseconds(0)); // what it started and left behind
       return status;
     }
     if (clock::now() >= until) break;

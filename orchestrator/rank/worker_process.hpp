@@ -2,6 +2,7 @@
 #pragma once
 
 #include "orchestrator/launch/context.hpp"
+#include "orchestrator/launch/descendants.hpp"
 #include "orchestrator/rank/descriptor.hpp"
 #include "orchestrator/rank/worker_log.hpp"
 #include "schemas/case_result.hpp"
@@ -43,8 +44,8 @@ patience patience_in(phase p, deadlines const& limits);
 /// "killed by SIGSEGV", "exited with code 3": a status of waitpid() in words.
 std::string describe_end(int wait_status);
 
-/// One worker: a process in a group of its own, which dies with this object. Start it from the main thread:
-/// its life hangs on the thread that started it.
+/// One worker: a process in a group of its own, which dies with this object, and with it whatever it started. Start it
+/// from the main thread: its life hangs on the thread that started it. One at a time.
 class worker_process {
 public:
   /// Starts it. Throws std::system_error.
@@ -70,6 +71,7 @@ private:
     void operator()(progress* p) const;
   };
 
+  descendants started_;
   pid_t pid_ = -1;
   descriptor socket_;
   std::unique_ptr<progress, unmap> progress_;

@@ -74,6 +74,7 @@ WORKER_FAULTS = [
     *(fault("endless_points", at, "crashed", "with something else") for at in ("prepare", "soak")),
     fault("grandchild", "timed", "crashed", "killed by SIGSEGV"),
     fault("leave_a_child", "soak", "passed", ""),
+    fault("leave_a_daemon", "soak", "passed", ""),
     fault("flood", "timed", "passed", ""),
 ]
 
@@ -279,6 +280,7 @@ def test_asked_to_stop_during_the_start_nothing_is_left(tmp_path, after, times):
     time.sleep(after)
     say(running.pid, *[signal.SIGINT] * times)
     out, err = running.communicate(timeout=60)
+    assert processes_naming(str(tmp_path)) == [], "the front end ends last"
     assert running.returncode in (75, -signal.SIGINT), err  # killed by it before anything was started
     if running.returncode == 75:
         assert "stop" in err and (not folder.exists() or "missing" in statuses(folder).values())
@@ -326,6 +328,7 @@ def test_a_launcher_that_is_killed_loses_no_finished_case(tmp_path):
     out, err = running.communicate(timeout=20)
     assert running.returncode == 75, err
     assert "the launcher was killed by signal 9" in err
+    assert processes_naming(str(tmp_path)) == [], "the front end ends last"
     assert_results(folder, {"eager.c1": "passed", "eager.c2": "missing", "arena.c1": "missing", "arena.c2": "missing"})
     assert_nothing_is_left(tmp_path)
 

@@ -73,6 +73,7 @@ private:
     if (what == "skip") send(protocol::failure{case_status::skipped, "planted skip"});
     if (what == "grandchild") leave_a_child(), raise(SIGSEGV);
     if (what == "leave_a_child") return leave_a_child(), false;
+    if (what == "leave_a_daemon") return leave_a_child(true), false;
     if (what == "flood") return flood_the_log(), false;
     if (what == "slow") return work_for(seconds), false;
     return true;
@@ -87,9 +88,10 @@ private:
     for (send_bytes({200, 0, 0, 0});; std::this_thread::sleep_for(std::chrono::seconds(1))) send_bytes({0xa1});
   }
 
-  // It holds the socket open and does not mind SIGTERM.
-  static void leave_a_child() {
+  // It holds the socket open and does not mind SIGTERM; as a daemon it is in a session of its own, too.
+  static void leave_a_child(bool daemon = false) {
     if (fork() != 0) return;
+    if (daemon) setsid();
     std::signal(SIGTERM, SIG_IGN);
     hang();
   }

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "schemas/json.hpp"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace plateau {
+
+/// What plateau looks for in a measured case. The names are stable: `--fail-on`, summary.json and JUnit use them.
+struct check {
+  std::string_view name, meaning; ///< the meaning of a finding, as a sentence without a subject
+};
+namespace checks {
+inline constexpr check growing{"growing", "memory grows under load on some rank"},
+    inconclusive{"inconclusive", "the soak cannot tell whether memory grows"},
+    unstable{"unstable", "an arena mode allocated in its timed window"},
+    unequal{"unequal", "ranks that did the same work have different allocator counters"},
+    straggler{"straggler", "a rank is slower than the others"},
+    unsteady{"unsteady", "latency drifted, or changed its level, within the timed window"};
+inline constexpr std::array all{growing, inconclusive, unstable, unequal, straggler, unsteady};
+} // namespace checks
+
+/// Something about a case that its user should know. The table, summary.json, JUnit and the exit code all read these.
+struct finding {
+  std::string_view check;          ///< the name of one of `checks`
+  std::vector<std::int64_t> ranks; ///< that it is about, ascending; empty: no rank in particular
+  std::string reason;              ///< one sentence, without the case's name
+  json evidence;                   ///< an object: the numbers behind the reason
+};
+
+} // namespace plateau
