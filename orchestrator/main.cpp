@@ -6,6 +6,7 @@
 #include <exception>
 #include <fcntl.h>
 #include <iostream>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -36,8 +37,14 @@ int main(int argc, char** argv) {
   }
   try {
     program.parse(argc, argv);
-    for (auto const& [subcommand, run] : known)
-      if (subcommand->parsed()) return static_cast<int>(run());
+    for (auto const& [subcommand, run] : known) {
+      if (!subcommand->parsed()) continue;
+      auto const code = run();
+      // what `run` found is in files; of the others the output is all there is
+      bool const lost = !std::cout.flush() && subcommand->get_name() != "run";
+      if (lost) throw std::runtime_error("cannot write to the standard output; is its disk full, or its reader gone?");
+      return static_cast<int>(code);
+    }
   } catch (CLI::ParseError const& e) {
     return program.exit(e) == 0 ? 0 : static_cast<int>(plateau::exit_code::bad_input);
   } catch (plateau::input_error const& e) {

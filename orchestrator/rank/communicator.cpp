@@ -26,7 +26,7 @@ void check(int code, char const* what) {
   char text[MPI_MAX_ERROR_STRING];
   int length = 0;
   MPI_Error_string(code, text, &length);
-  throw std::runtime_error(std::string(what) + ": MPI says: " + std::string(text, static_cast<std::size_t>(length)));
+  throw out_of_step(std::string(what) + ": MPI says: " + std::string(text, static_cast<std::size_t>(length)));
 }
 
 // A beat's content. It is sent from here and not waited for, so it must outlive everything.
@@ -127,7 +127,7 @@ void communicator::complete(Start start, char const* what, pace p) {
         looked = now;
         listen();
         beat(false);
-        if (auto const why = overdue(began); !why.empty()) throw collective_timeout(std::string(what) + ": " + why);
+        if (auto const why = overdue(began); !why.empty()) throw out_of_step(std::string(what) + ": " + why);
       }
       if (p == pace::spinning)
         std::this_thread::yield(); // to the rank that is waited for, where it has no core of its own

@@ -10,28 +10,28 @@
 
 namespace plateau {
 
-/// Another rank was silent for longer than the ranks' patience. After it no collective can be used any more,
-/// and MPI_Finalize would hang.
-struct collective_timeout : std::runtime_error {
+/// The ranks are no longer in step: another one was silent for longer than their patience, or MPI failed. After it no
+/// collective can be used any more, and MPI_Finalize would hang.
+struct out_of_step : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
 /// SIGTERM came while this rank waited: seconds are left, and no collective can be relied on.
-struct terminated : std::runtime_error {
-  terminated() : std::runtime_error("told to terminate (SIGTERM)") {}
+struct terminated : out_of_step {
+  terminated() : out_of_step("told to terminate (SIGTERM)") {}
 };
 
 /// All ranks of the run. One thread only; only host memory is passed.
 ///
 /// Every wait has a deadline that is no guess at how long another rank's work may take: a rank that works calls
-/// beat(), one that waits beats by itself, and a wait ends with collective_timeout when a rank was silent for longer
+/// beat(), one that waits beats by itself, and a wait ends with out_of_step when a rank was silent for longer
 /// than the patience, or when for so long none was working. Rank 0 hears all ranks and the others hear rank 0, so a
 /// silent rank is named. A wait sleeps between its looks, so that it takes no core from the measurement.
 class communicator {
 public:
   using seconds = std::chrono::duration<double>;
 
-  /// Calls MPI_Init. Throws std::runtime_error.
+  /// Calls MPI_Init. Throws out_of_step.
   communicator();
   /// Calls MPI_Finalize, unless a collective failed.
   ~communicator();
@@ -50,7 +50,7 @@ public:
   /// within it a few bytes are sent, else it only looks at the clock.
   void beat();
 
-  /// All of these throw collective_timeout, naming `what`, and terminated.
+  /// All of these throw out_of_step, naming `what`, and terminated.
   void barrier(char const* what);
   /// One number from each rank, in order of rank, on every rank.
   std::vector<std::int64_t> all_gather(std::int64_t mine, char const* what);

@@ -147,9 +147,22 @@ private:
   std::string gather(case_id const& id, std::vector<std::uint8_t> const& mine);
   rank_end finish(std::string const& stopped);
   rank_end conclude(run_outcome const& outcome);
-  assembly assemble_and_beat(run_outcome const& outcome);
+  template <class Work>
+  auto beating(Work work);
   worker_process::look look(std::string label, std::chrono::duration<double> grace);
 };
+
+// Files take as long as there is data, and as their disk pleases. A thread writes them, so that this one can tell the
+// others that this rank lives; but not for ever, since a file system may hang.
+template <class Work>
+auto rank_run::beating(Work work) {
+  constexpr auto longest = std::chrono::hours(1);
+  auto const began = steady_clock::now();
+  auto done = std::async(std::launch::async, work);
+  while (done.wait_for(std::chrono::milliseconds(10)) != std::future_status::ready)
+    if (steady_clock::now() - began < longest) ranks_.beat();
+  return done.get();
+}
 
 rank_end rank_run::run() {
   voice_.say(run_line::kind::status, "the ranks are up");
@@ -394,14 +407,15 @@ std::string rank_run::run_cases() {
 
 case_result rank_run::run_case(case_id const& id, bool& stop) {
   std::optional<case_result> prepared;
-  if (requested_stop() == stop_request::none) prepared = supervisor_->prepare(id, look(id.text(), options_.grace));
+  auto const watch = look(id.text(), options_.grace);
+  if (requested_stop() == stop_request::none) prepared = supervisor_->prepare(id, watch);
   bool const asked = requested_stop() != stop_request::none;
   auto const answers = ranks_.all_gather(asked ? 1 : 0, (id.text() + ": agreeing to start").c_str());
   stop = std::ranges::any_of(answers, [](std::int64_t a) { return a != 0; });
   if (stop) return {};
   ranks_.barrier((id.text() + ": the gate").c_str());
   if (prepared) return std::move(*prepared);
-  return supervisor_->measure(look(id.text(), options_.grace));
+  return supervisor_->measure(watch);
 }
 
 // Why the result could not be made durable, or nothing. A case that was given up leaves no result: it is
@@ -410,7 +424,7 @@ std::string rank_run::store(case_id const& id, case_result const& result, std::v
   if (result.status == case_status::missing) return "";
   try {
     cbor = encode_raw_result(result);
-    write_raw_result(folder_, id, ranks_.rank(), cbor);
+    beating([&] { write_raw_result(folder_, id, ranks_.rank(), cbor); });
     return "";
   } catch (std::exception const& e) {
     return e.what();
@@ -430,7 +444,7 @@ std::string rank_run::gather(case_id const& id, std::vector<std::uint8_t> const&
     if (ranks_.rank() != 0) continue;
     auto const bytes = ranks_.receive(rank, what.c_str());
     try {
-      if (!bytes.empty()) write_raw_result(folder_, id, rank, bytes);
+      if (!bytes.empty()) beating([&] { write_raw_result(folder_, id, rank, bytes); });
     } catch (std::exception const& e) {
       complaint = "rank 0 cannot keep the result of rank " + std::to_string(rank) + ": " + e.what();
     }
@@ -453,7 +467,7 @@ rank_end rank_run::finish(std::string const& stopped) {
 // Makes the results of what was measured, and writes down how the run ended.
 rank_end rank_run::conclude(run_outcome const& outcome) {
   try {
-    auto const assembled = assemble_and_beat(outcome);
+    auto const assembled = beating([&] { return assemble(folder_, outcome); });
     for (auto const& complaint : assembled.complaints) voice_.say(run_line::kind::note, complaint);
     write_outcome(folder_, *assembled.record.outcome);
     return {static_cast<exit_code>(assembled.record.outcome->exit_code), folder_.path};
@@ -462,17 +476,6 @@ rank_end rank_run::conclude(run_outcome const& outcome) {
                std::string(e.what()) + "; to try again later: plateau assemble " + folder_.path.string());
     return {exit_code::incomplete, std::nullopt};
   }
-}
-
-// Assembling takes as long as there is data. A thread does it, so that this one can tell the others that rank 0 lives;
-// but not for ever, since a file system may hang.
-assembly rank_run::assemble_and_beat(run_outcome const& outcome) {
-  constexpr auto longest = std::chrono::hours(1);
-  auto const began = steady_clock::now();
-  auto done = std::async(std::launch::async, [&] { return assemble(folder_, outcome); });
-  while (done.wait_for(std::chrono::milliseconds(10)) != std::future_status::ready)
-    if (steady_clock::now() - began < longest) ranks_.beat();
-  return done.get();
 }
 
 void rank_run::clean_up() {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/rank/supervisor.hpp"
 
-#include "schemas/codec.hpp"
+#include "orchestrator/rank/communicator.hpp"
+#include "schemas/error.hpp"
 #include "schemas/host.hpp"
 
 #include <system_error>
@@ -18,10 +19,10 @@ template <class... Fs>
 overloaded(Fs...) -> overloaded<Fs...>; // clang 16 does not deduce it by itself
 
 // A worker that goes wrong may say anything.
-std::string readable(std::string reason) {
+std::string presentable(std::string reason) {
   constexpr std::size_t longest = 4096;
   if (reason.size() > longest) reason = reason.substr(0, longest) + "...";
-  return as_utf8(reason);
+  return readable(reason);
 }
 
 } // namespace
@@ -47,7 +48,7 @@ std::variant<device_info, supervisor::no_worker> supervisor::bring_up(worker_pro
                  [](protocol::event& event) -> std::variant<device_info, no_worker> {
                    if (auto* device = std::get_if<device_info>(&event)) return std::move(*device);
                    if (auto* failure = std::get_if<protocol::failure>(&event))
-                     return no_worker{failure->status, readable(std::move(failure->reason)), true};
+                     return no_worker{failure->status, presentable(std::move(failure->reason)), true};
                    return no_worker{case_status::crashed, "the worker answered hello with something else", false};
                  }},
       answer);
@@ -58,7 +59,7 @@ std::variant<device_info, supervisor::no_worker> supervisor::bring_up(worker_pro
   return outcome;
 }
 
-std::optional<case_result> supervisor::prepare(case_id const& id, worker_process::look const& look) {
+std::optional<case_result> supervisor::prepare(case_id const& id, worker_process::look const& look) try {
   id_ = id;
   started_ = utc_now();
   began_ = std::chrono::steady_clock::now();
@@ -75,9 +76,13 @@ std::optional<case_result> supervisor::prepare(case_id const& id, worker_process
   if (auto const* failure = std::get_if<protocol::failure>(&event)) return result(failure->status, failure->reason);
   worker_.reset();
   return result(case_status::crashed, "the worker answered prepare with something else");
+} catch (out_of_step const&) {
+  throw;
+} catch (std::exception const& e) {
+  return broken_off(e);
 }
 
-case_result supervisor::measure(worker_process::look const& look) {
+case_result supervisor::measure(worker_process::look const& look) try {
   worker_->send(protocol::start{});
   std::vector<memory_point> curve;
   while (true) {
@@ -105,11 +110,21 @@ case_result supervisor::measure(worker_process::look const& look) {
       return given_up(case_status::crashed, "the worker answered start with something else");
     }
   }
+} catch (out_of_step const&) {
+  throw;
+} catch (std::exception const& e) {
+  return broken_off(e);
 }
 
 void supervisor::release() {
   if (worker_) worker_->stop();
   worker_.reset();
+}
+
+// Something failed on this rank's side, for lack of memory or descriptors perhaps: it costs this case, not the run.
+case_result supervisor::broken_off(std::exception const& e) {
+  worker_.reset();
+  return result(case_status::failed, std::string("the rank could not go on with its worker: ") + e.what());
 }
 
 case_result supervisor::result(case_status status, std::string reason) const {
@@ -118,7 +133,7 @@ case_result supervisor::result(case_status status, std::string reason) const {
   r.id = id_;
   r.rank = hello_.rank;
   r.status = status;
-  r.reason = readable(std::move(reason));
+  r.reason = presentable(std::move(reason));
   r.started = started_;
   r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
   r.device = device_;

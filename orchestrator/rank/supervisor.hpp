@@ -5,13 +5,14 @@
 #include "schemas/case_result.hpp"
 #include "schemas/protocol.hpp"
 
+#include <exception>
 #include <optional>
 #include <string>
 
 namespace plateau {
 
 /// A rank's worker over the whole run: started when a case needs one, watched, replaced when it is lost.
-/// Whatever happens to a worker becomes a case_result.
+/// Whatever happens to a worker becomes a case_result. Throws out_of_step only.
 class supervisor {
 public:
   supervisor(worker_command command, protocol::hello hello);
@@ -45,6 +46,7 @@ private:
   std::string started_;
   std::chrono::steady_clock::time_point began_;
 
+  case_result broken_off(std::exception const& e);
   case_result result(case_status status, std::string reason) const;
 };
 

@@ -65,7 +65,11 @@ void write_all(int fd, std::span<std::uint8_t const> bytes, fs::path const& path
 int open_to_read(fs::path const& path) {
   auto const fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) unreadable(path, errno);
-  return fd;
+  struct stat status {};
+  if (::fstat(fd, &status) != 0 || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode))
+    return fd; // a folder says so itself
+  ::close(fd);
+  throw input_error(path.string() + ": is a pipe or a device, which can be read only once; save it as a file first");
 }
 
 std::size_t size_of(int fd, fs::path const& path) {

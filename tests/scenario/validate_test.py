@@ -12,7 +12,7 @@ import h5py
 import pytest
 import xarray as xr
 
-from plateau_test import plateau
+from plateau_test import PLATEAU, plateau
 
 FILES = ["run.json", "summary.json", "run.h5", "cases/eager.c2/rank-00000.cbor"]
 
@@ -144,3 +144,16 @@ def test_show_refuses_what_validate_refuses(folder):
 def test_what_is_not_there_is_said(tmp_path):
     refused(validate(tmp_path / "absent"), "absent: cannot be read: No such file or directory")
     refused(validate(tmp_path), "no run.json; is it a run folder?")
+
+
+@pytest.mark.parametrize("command", ["validate", "show"])
+def test_output_that_cannot_be_written_is_an_error(folder, command):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([PLATEAU, command, folder], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1 and "cannot write to the standard output" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["validate", "run"])
+def test_a_job_from_a_pipe_is_refused(tmp_path, command):
+    done = subprocess.run([PLATEAU, command, "/dev/stdin"], input="{}", capture_output=True, text=True, cwd=tmp_path)
+    refused(done, "is a pipe or a device, which can be read only once; save it as a file first")

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/analysis/outcome.hpp"
 #include "orchestrator/launch/run_line.hpp"
+#include "orchestrator/rank/communicator.hpp"
+#include "orchestrator/rank/supervisor.hpp"
 #include "orchestrator/rank/worker_process.hpp"
 
 #include <csignal>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdexcept>
 
 namespace plateau {
 namespace {
@@ -38,6 +41,25 @@ TEST(run_line, comes_back_whole_and_other_output_is_let_pass) {
   EXPECT_FALSE(run_line_of("mpirun noticed that process rank 1 ..."));
   EXPECT_FALSE(run_line_of(""));
   EXPECT_FALSE(run_line_of("\x1eQ no such kind"));
+}
+
+// A program that runs until it is killed stands in for a worker that says nothing.
+supervisor with_a_silent_worker() { return supervisor({"/usr/bin/yes", {}, testing::TempDir() + "worker.log"}, {}); }
+
+TEST(supervisor, makes_a_failed_case_of_what_fails_on_its_own_side) {
+  auto rank = with_a_silent_worker();
+  auto const result = rank.prepare({"eager", 1, 0}, [](progress const&) -> std::optional<std::string> {
+    throw std::runtime_error("no memory left");
+  });
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->status, case_status::failed);
+  EXPECT_THAT(result->reason, HasSubstr("no memory left"));
+}
+
+TEST(supervisor, lets_the_loss_of_agreement_end_the_run) {
+  auto rank = with_a_silent_worker();
+  auto const lost = [](progress const&) -> std::optional<std::string> { throw out_of_step("rank 1 is silent"); };
+  EXPECT_THROW(rank.prepare({"eager", 1, 0}, lost), out_of_step);
 }
 
 case_record record_of(std::vector<std::optional<case_status>> const& statuses) {
