@@ -3,6 +3,7 @@
 
 #include "schemas/check_value.hpp"
 #include "schemas/codec.hpp"
+#include "schemas/injection.hpp"
 
 #include <algorithm>
 #include <array>
@@ -46,12 +47,22 @@ job_field plain(std::string_view name, json schema, std::string_view help) {
 }
 
 json get_soak(job const& j) {
+  if (j.soak.seconds) return {{"windows", j.soak.windows}, {"seconds", *j.soak.seconds}};
   return {{"windows", j.soak.windows}, {"requests_per_window", requests_per_soak_window(j)}};
 }
 void set_soak(job& j, json const& value) {
   j.soak = {};
   j.soak.windows = value.value("windows", j.soak.windows);
   if (value.contains("requests_per_window")) j.soak.requests_per_window = value["requests_per_window"];
+  if (value.contains("seconds")) j.soak.seconds = value["seconds"];
+}
+void check_soak(json const& value, std::string const& where, std::vector<problem>& problems) {
+  if (!value.contains("seconds")) return;
+  if (value.contains("requests_per_window"))
+    problems.push_back({where, "seconds and requests_per_window contradict each other; give one of them, as in "
+                               "{\"windows\": 12, \"seconds\": 3600}"});
+  if (value.value("windows", std::int64_t{1}) == 0)
+    problems.push_back({where, "seconds without a window to divide them; needs windows >= 1, or no seconds"});
 }
 
 json get_env(job const& j) {
@@ -72,6 +83,11 @@ void set_timeouts(job& j, json const& value) {
   deadlines const fallback;
   j.timeouts_s = {value.value("compile", fallback.compile), value.value("prepare", fallback.prepare),
                   value.value("stall", fallback.stall), value.value("collective", fallback.collective)};
+}
+
+void check_inject(json const& value, std::string const& where, std::vector<problem>& problems) {
+  for (std::size_t i = 0; i < value.size(); ++i)
+    read_injection(value[i].get<std::string>(), where + "/" + std::to_string(i), problems);
 }
 
 json get_dtype(job const& j) { return j.dtype ? json(*j.dtype) : json(nullptr); }
@@ -112,14 +128,17 @@ std::vector<job_field> make_fields() {
                                           "persistent: warm-up on the timed threads; fresh: on the main thread, the "
                                           "timed threads are new"));
   f.push_back(plain<&job::sync>("sync", choice({"spin", "yield", "blocking"}), "CUDA: how a thread waits for the GPU"));
-  f.push_back({"soak",
-               "memory phase after the timed one: windows, and requests per stream thread in each; by default "
-               "a quarter of requests_per_worker, at least 10",
-               {{"type", "object"},
-                {"properties", {{"windows", integer(0, 100'000)}, {"requests_per_window", integer(1, 100'000'000)}}},
-                {"additionalProperties", false}},
-               get_soak,
-               set_soak});
+  f.push_back(
+      {"soak",
+       "memory phase after the timed one: windows, and requests per stream thread in each (by default a quarter "
+       "of requests_per_worker, at least 10) or the seconds that all windows take together",
+       {{"type", "object"},
+        {"properties",
+         {{"windows", integer(0, 100'000)}, {"requests_per_window", integer(1, 100'000'000)}, {"seconds", seconds()}}},
+        {"additionalProperties", false}},
+       get_soak,
+       set_soak,
+       check_soak});
   f.push_back({"env",
                "environment variables of the worker, such as PYTORCH_ALLOC_CONF",
                {{"type", "object"}, {"properties", json::object()}, {"additionalProperties", {{"type", "string"}}}},
@@ -134,6 +153,13 @@ std::vector<job_field> make_fields() {
                 {"additionalProperties", false}},
                get_timeouts,
                set_timeouts});
+  f.push_back({"inject",
+               "faults to plant, such as leak:rank=1,every=50 or crash:case=eager.c4; each --inject adds one",
+               {{"type", "array"}, {"items", text()}, {"uniqueItems", true}},
+               get_member<&job::inject>,
+               set_member<&job::inject>,
+               check_inject,
+               true});
   return f;
 }
 
@@ -214,10 +240,17 @@ json parse_pairs(json const& schema, std::string const& typed, json into) {
   return into;
 }
 
+json with_item(json const& before, std::string const& item) {
+  auto out = before.is_null() ? json::array() : before;
+  if (out.is_array()) out.push_back(item);
+  return out; // else left for check_value to refuse
+}
+
 // What the user typed for a flag, as the JSON value its field needs. `before` is the field's value so far.
 json parse_override(job_field const& field, std::string const& typed, json const& before) {
   if (!is_utf8(typed) || field.schema["type"] == "string") return typed;
   if (!typed.empty() && (typed[0] == '[' || typed[0] == '{')) return parse_typed(field.schema, typed);
+  if (field.flag_adds) return with_item(before, typed);
   if (field.schema["type"] == "array") return parse_list(field.schema["items"], typed);
   if (field.schema["type"] == "object") return parse_pairs(field.schema, typed, before);
   return parse_typed(field.schema, typed);
@@ -238,6 +271,28 @@ std::string list_problems(std::string const& source, std::vector<problem> const&
   return text + "\nfields: plateau validate --fields";
 }
 
+bool has_case(job const& j, std::string const& text) try {
+  auto const id = parse_case_id(text);
+  bool const counted = j.repeats > 1;
+  return std::ranges::find(j.modes, id.mode) != j.modes.end() &&
+         std::ranges::find(j.concurrency_levels, id.concurrency) != j.concurrency_levels.end() &&
+         (counted ? id.repeat >= 1 && id.repeat <= j.repeats : id.repeat == 0);
+} catch (format_error const&) {
+  return false;
+}
+
+// A fault planted in a case that never runs would prove nothing.
+void check_targets(job const& j, std::vector<problem>& problems) {
+  for (std::size_t i = 0; i < j.inject.size(); ++i) {
+    auto const where = "/inject/" + std::to_string(i);
+    auto const target = read_injection(j.inject[i], where, problems).target;
+    if (!target || has_case(j, *target)) continue;
+    auto const example = case_id{j.modes.front(), j.concurrency_levels.front(), j.repeats > 1 ? 1 : 0}.text();
+    problems.push_back({where, shown(*target) + " is no case of this job; needs one like " + example +
+                                   " (plateau run JOB --dry-run lists them)"});
+  }
+}
+
 // Limits that join several fields; each field on its own is fine.
 void check_together(job const& j, std::vector<problem>& problems) {
   auto const most_threads = *std::ranges::max_element(j.concurrency_levels);
@@ -253,6 +308,7 @@ void check_together(job const& j, std::vector<problem>& problems) {
     if (name.empty() || name.find('=') != std::string::npos || name.find('\0') != std::string::npos ||
         value.find('\0') != std::string::npos)
       problems.push_back({pointer("/env", name), "not an environment variable's name and value"});
+  check_targets(j, problems);
 }
 
 } // namespace
@@ -307,6 +363,7 @@ job parse_job(std::string_view input, std::string const& source, std::span<job_o
     if (!given) continue;
     auto const before = problems.size();
     check_value(value, field.schema, where, problems);
+    if (problems.size() == before && field.check != nullptr) field.check(value, where, problems);
     if (problems.size() == before) field.set(j, value);
   }
   if (problems.empty()) check_together(j, problems);

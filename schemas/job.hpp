@@ -19,6 +19,7 @@ namespace plateau {
 struct soak_plan {
   std::int64_t windows = 12;                       ///< 0: no soak
   std::optional<std::int64_t> requests_per_window; ///< per stream thread; absent: max(10, requests_per_worker / 4)
+  std::optional<double> seconds; ///< of all windows together, which then end by time; not with requests_per_window
 };
 
 /// Deadlines in seconds.
@@ -52,6 +53,12 @@ struct job {
   soak_plan soak;
   std::map<std::string, std::string> env;
   deadlines timeouts_s;
+  std::vector<std::string> inject; ///< planted faults as written; schemas/injection.hpp reads them
+};
+
+/// One thing that is wrong with a job: where (a JSON pointer or a flag), and what in words.
+struct problem {
+  std::string where, what;
 };
 
 /// One field of the job. This table alone drives JSON in and out, command-line flags, help, docs and the JSON
@@ -61,18 +68,16 @@ struct job_field {
   std::string_view help;
   json schema;                    ///< a JSON Schema fragment; what check_value understands of it
   json (*get)(job const&);        ///< null: absent
-  void (*set)(job&, json const&); ///< called only with a value that satisfies the schema
+  void (*set)(job&, json const&); ///< called only with a value that satisfies schema and check
+  /// Appends what is wrong with a value that satisfies the schema, where a schema cannot say it. May be null.
+  void (*check)(json const& value, std::string const& where, std::vector<problem>& problems) = nullptr;
+  bool flag_adds = false; ///< a list whose items hold commas: each flag adds one item
 };
 
 std::span<job_field const> job_fields();
 
 /// The command-line flag of a field: "--seq-len" for "seq_len".
 std::string flag_of(std::string_view field);
-
-/// One thing that is wrong with a job: where (a JSON pointer or a flag), and what in words.
-struct problem {
-  std::string where, what;
-};
 
 /// A job was refused. Holds every problem found; its text lists them as a user reads them.
 struct job_error : input_error {
@@ -81,7 +86,8 @@ struct job_error : input_error {
 };
 
 /// A value given on the command line for one field, as typed: a plain value, a list "4,8", pairs
-/// "windows=4,...", or JSON. Pairs change those keys alone; of plain values and lists the last one counts.
+/// "windows=4,...", or JSON. Pairs change those keys alone; of plain values and lists the last one counts, except that
+/// each of a field whose flag_adds is one item more.
 struct job_override {
   std::string field, text;
 };
@@ -100,6 +106,7 @@ std::vector<case_id> cases_of(job const& j);
 /// The job with what its device decides filled in. `device` is "cuda" or "cpu".
 job resolved_for(job j, std::string_view device);
 
+/// Requests per stream thread in a soak window; of a soak by seconds in the tracked window alone.
 std::int64_t requests_per_soak_window(job const& j);
 
 /// The plain name of a resolved job's dtype: "float16".

@@ -30,7 +30,7 @@ job small_job() {
   j.seq_len = 8;
   j.warmup = warmup;
   j.requests_per_worker = timed;
-  j.soak = {windows, per_window};
+  j.soak = {windows, per_window, {}};
   j.isolation = "run";
   return j;
 }

@@ -2,6 +2,8 @@
 // Files that are generated from the job's table and checked in. UPDATE_GENERATED=1 script/test -R generated
 // rewrites them.
 #include "schemas/check_value.hpp"
+#include "schemas/codec.hpp"
+#include "schemas/injection.hpp"
 #include "schemas/job.hpp"
 
 #include <gtest/gtest.h>
@@ -37,6 +39,29 @@ std::string default_of(job_field const& field) {
   return fallback.is_null() ? "by device" : "`" + fallback.dump() + "`";
 }
 
+std::string faults_section() {
+  std::string section =
+      "\n## Planted faults\n\n"
+      "`inject` plants faults in the worker for real, so that you can see each verdict fail before you trust it: "
+      "`KIND` or\n`KIND:key=value,...`, as in `--inject leak:rank=1,case=eager.c4,bytes=4096,every=50`. Each "
+      "`--inject` "
+      "adds one; a JSON\nlist stands for all of them. Every kind takes `rank` (without: every rank), `case` (every "
+      "case) "
+      "and `after`: a fault acts\nfrom the timed window on, once a stream thread has served so many requests (0). leak "
+      "and "
+      "slow act on every stream thread,\nthe others once, on the first. A result with a planted fault says so among "
+      "its "
+      "warnings.\n\n"
+      "| kind | what happens | its own keys |\n|---|---|---|\n";
+  for (auto const& entry : fault_entries()) {
+    auto own = entry.schema;
+    for (auto const* const common : {"rank", "case", "after"}) own["properties"].erase(common);
+    section += "| `" + std::string(name_of(entry.kind)) + "` | " + std::string(entry.help) + " | " +
+               (own["properties"].empty() ? "" : values_of(own)) + " |\n";
+  }
+  return section;
+}
+
 std::string job_page() {
   std::string page = "# The job\n\n"
                      "<!-- Generated from the field table in schemas/job.cpp; see CONTRIBUTING.md. -->\n\n"
@@ -48,9 +73,9 @@ std::string job_page() {
   for (auto const& field : job_fields())
     page += "| `" + std::string(field.name) + "` | " + values_of(field.schema) + " | " + default_of(field) + " | " +
             std::string(field.help) + " |\n";
-  return page + "\nLimits that join fields: a case times at most 2^25 requests on a rank; batch x seq_len x "
-                "4 x hidden "
-                "and batch x batch\nare at most 2^30 elements.\n";
+  page += "\nLimits that join fields: a case times at most 2^25 requests on a rank; batch x seq_len x 4 x hidden "
+          "and batch x batch\nare at most 2^30 elements. A soak has requests_per_window or seconds, not both.\n";
+  return page + faults_section();
 }
 
 TEST(generated, job_schema_json_is_the_jobs_table) {

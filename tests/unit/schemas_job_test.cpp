@@ -83,7 +83,8 @@ TEST(job, is_read_back_from_what_it_writes) {
     "use_inplace_residual": true, "random_seed": 9223372036854775807, "repeats": 2, "intra_op_threads": 3,
     "isolation": "run", "stream_threads": "fresh", "sync": "blocking",
     "soak": {"windows": 0, "requests_per_window": 11}, "env": {"A": "", "B": "x=y,z"},
-    "timeouts_s": {"compile": 1.5, "prepare": 2, "stall": 3, "collective": 4}})";
+    "timeouts_s": {"compile": 1.5, "prepare": 2, "stall": 3, "collective": 4},
+    "inject": ["leak:rank=1,case=arena.c7.r2,every=2", "hang"]})";
   auto const j = parse_job(full, "demo.json");
   EXPECT_EQ(parse_job(to_json(j).dump(), "other.json").name, "n");
   EXPECT_EQ(to_json(parse_job(to_json(j).dump(), "other.json")), to_json(j));
@@ -116,14 +117,16 @@ TEST(job, takes_every_field_as_a_flag) {
                        {"sync", "yield"},
                        {"soak", "windows=4,requests_per_window=25"},
                        {"env", "A=1,B=2"},
-                       {"timeouts_s", "stall=2.5"}});
+                       {"timeouts_s", "stall=2.5"},
+                       {"inject", "slow:ms=2.5,rank=0"}});
   auto const expected = json::parse(R"({"name": "flags", "workload": "noop", "device": "cpu", "dtype": "bfloat16",
     "hidden": 256, "batch": 2, "seq_len": 32, "warmup": 0, "requests_per_worker": 400, "concurrency_levels": [2, 4],
     "modes": ["eager", "arena"], "compile_mode": "max-autotune", "inductor_gemm_backends": "ATEN,TRITON",
     "allow_tf32": true, "use_inplace_residual": true, "random_seed": 7, "repeats": 3, "intra_op_threads": 2,
     "isolation": "run", "stream_threads": "fresh", "sync": "yield",
     "soak": {"windows": 4, "requests_per_window": 25}, "env": {"A": "1", "B": "2"},
-    "timeouts_s": {"compile": 900.0, "prepare": 300.0, "stall": 2.5, "collective": 60.0}})");
+    "timeouts_s": {"compile": 900.0, "prepare": 300.0, "stall": 2.5, "collective": 60.0},
+    "inject": ["slow:ms=2.5,rank=0"]})");
   EXPECT_EQ(expected.size(), job_fields().size()) << "this test names every field";
   for (auto const& [key, value] : expected.items()) EXPECT_EQ(to_json(j)[key], value) << key;
 }
@@ -140,6 +143,22 @@ TEST(job, pairs_change_those_keys_alone) {
   EXPECT_EQ(j.soak.windows, 3);
   EXPECT_EQ(j.soak.requests_per_window, 50);
   EXPECT_EQ(to_json(j)["env"], json::parse(R"({"A": "1", "B": "2", "C": "3"})"));
+}
+
+TEST(job, each_flag_adds_a_fault_and_a_list_stands_for_all_of_them) {
+  EXPECT_THAT(with({{"inject", "leak:rank=1,every=5"}, {"inject", "hang"}}, R"({"inject": ["slow"]})").inject,
+              ElementsAre("slow", "leak:rank=1,every=5", "hang"));
+  EXPECT_THAT(with({{"inject", R"(["crash", "oom:rank=2"])"}, {"inject", "hang"}}, R"({"inject": ["slow"]})").inject,
+              ElementsAre("crash", "oom:rank=2", "hang"));
+  EXPECT_TRUE(with({{"inject", "[]"}}, R"({"inject": ["slow"]})").inject.empty());
+}
+
+TEST(job, a_soak_by_seconds_is_read_back_and_says_no_requests) {
+  auto const j = with({{"soak", "windows=6,seconds=90"}});
+  EXPECT_EQ(j.soak.seconds, 90);
+  EXPECT_EQ(to_json(j)["soak"], json::parse(R"({"windows": 6, "seconds": 90.0})"));
+  EXPECT_EQ(to_json(parse_job(to_json(j).dump(), "other.json"))["soak"], to_json(j)["soak"]);
+  EXPECT_EQ(requests_per_soak_window(j), 30); // of the tracked window
 }
 
 TEST(job, a_comma_in_an_environment_variables_value_stays_in_it) {
@@ -229,6 +248,23 @@ INSTANTIATE_TEST_SUITE_P(
                  "/requests_per_worker", "2^25"},
         bad_text{"too_big_activations", R"({"batch": 1024, "seq_len": 1024, "hidden": 1024})", "/batch", "2^30"},
         bad_text{"too_big_result", R"({"batch": 1048576, "seq_len": 1, "hidden": 1})", "/batch", "2^30"},
+        bad_text{"two_lengths_of_a_soak", R"({"soak": {"seconds": 60, "requests_per_window": 50}})", "/soak",
+                 "contradict each other"},
+        bad_text{"seconds_without_windows", R"({"soak": {"seconds": 60, "windows": 0}})", "/soak", "windows >= 1"},
+        bad_text{"fault_misspelt", R"({"inject": ["slow", "leek:rank=1"]})", "/inject/1", "did you mean leak? (leak,"},
+        bad_text{"fault_key_misspelt", R"({"inject": ["leak:evry=5"]})", "/inject/0/evry", "did you mean every?"},
+        bad_text{"fault_key_of_another_kind", R"({"inject": ["crash:bytes=5"]})", "/inject/0/bytes", "unknown field"},
+        bad_text{"fault_value", R"({"inject": ["leak:every=often"]})", "/inject/0/every", "needs an integer >= 1"},
+        bad_text{"fault_value_0", R"({"inject": ["slow:ms=0"]})", "/inject/0/ms", "needs a number > 0"},
+        bad_text{"fault_value_nan", R"({"inject": ["slow:ms=nan"]})", "/inject/0/ms", "needs a number > 0"},
+        bad_text{"fault_value_missing", R"({"inject": ["leak:rank"]})", "/inject/0", "\"rank\"; needs key=value"},
+        bad_text{"fault_no_keys", R"({"inject": ["leak:"]})", "/inject/0", "needs key=value"},
+        bad_text{"fault_key_twice", R"({"inject": ["leak:rank=1,rank=2"]})", "/inject/0/rank", "given twice"},
+        bad_text{"fault_no_such_case", R"({"inject": ["leak", "leak:case=eager.c2"]})", "/inject/1",
+                 "\"eager.c2\" is no case of this job; needs one like eager.c4"},
+        bad_text{"fault_no_case_id", R"({"inject": ["leak:case=eager"]})", "/inject/0", "is no case of this job"},
+        bad_text{"fault_no_such_repeat", R"({"repeats": 2, "inject": ["leak:case=eager.c4"]})", "/inject/0",
+                 "needs one like eager.c4.r1"},
         bad_text{"env_without_name", R"({"env": {"": "1"}})", "/env/", "environment variable"},
         bad_text{"env_with_equals", R"({"env": {"A=B": "1"}})", "/env/A=B", "environment variable"},
         bad_text{"env_with_nul", R"({"env": {"A": "1\u00002"}})", "/env/A", "environment variable"}),
@@ -264,6 +300,8 @@ INSTANTIATE_TEST_SUITE_P(
                     bad_flag{"unknown_key", "soak", "window=3", "did you mean windows?"},
                     bad_flag{"deep", "soak", std::string(100'000, '[') + std::string(100'000, ']'), "needs an object"},
                     bad_flag{"twice_inside", "soak", R"({"windows":1,"windows":2})", "needs an object"},
+                    bad_flag{"fault", "inject", "leek", "\"leek\"; did you mean leak?"},
+                    bad_flag{"broken_utf8_in_a_fault", "inject", "leak\xff", "needs a list"},
                     bad_flag{"broken_utf8", "name", "\xc3\x28", "needs a text (UTF-8)"},
                     bad_flag{"broken_utf8_in_env", "env", "A=\xff", "needs an object"},
                     bad_flag{"unknown_field", "hiden", "1", "did you mean hidden?"}),
