@@ -120,6 +120,41 @@ TEST_P(load_engine_test, a_soak_has_a_quiet_point_before_its_first_window_and_af
   EXPECT_EQ(shared->soak_window, 3u);
 }
 
+TEST_P(load_engine_test, a_soak_by_time_has_as_many_windows_and_counts_what_each_thread_served) {
+  constexpr std::int64_t duration = 30'000'000;
+  auto& e = engine(2, GetParam());
+  std::vector<std::int64_t> counts, times;
+  std::vector<std::uint32_t> windows;
+  e.soak_for(3, duration, [&](std::int64_t requests, std::int64_t elapsed) {
+    counts.push_back(requests);
+    times.push_back(elapsed);
+    windows.push_back(shared->soak_window);
+    EXPECT_EQ(fakes[0].dropped + fakes[1].dropped, requests);
+    EXPECT_EQ(shared->threads[0].requests + shared->threads[1].requests, requests);
+    EXPECT_GE(std::min(fakes[0].dropped, fakes[1].dropped), std::ssize(counts) - 1); // of each thread, one a window
+  });
+  ASSERT_EQ(counts.size(), 4u);
+  EXPECT_EQ(counts.front(), 0);
+  for (std::size_t w = 1; w < counts.size(); ++w) EXPECT_GE(counts[w], counts[w - 1] + 2);
+  for (std::size_t w = 1; w < times.size(); ++w) EXPECT_GE(times[w], duration * static_cast<std::int64_t>(w) / 3);
+  EXPECT_THAT(windows, testing::ElementsAre(0, 0, 1, 2));
+  EXPECT_EQ(shared->soak_window, 3u);
+}
+
+TEST_P(load_engine_test, a_soak_whose_time_is_over_at_once_still_serves_one_request_per_thread_and_window) {
+  auto& e = engine(3, GetParam());
+  std::vector<std::int64_t> counts;
+  e.soak_for(4, 1, [&](std::int64_t requests, std::int64_t) { counts.push_back(requests); });
+  EXPECT_THAT(counts, testing::ElementsAre(0, 3, 6, 9, 12));
+}
+
+TEST_P(load_engine_test, what_one_thread_throws_ends_a_soak_by_time_too) {
+  auto& e = engine(2, GetParam());
+  fakes[1].fails_at = 5;
+  EXPECT_THROW(e.soak_for(2, 3'600'000'000'000, [](auto, auto) {}), std::runtime_error);
+  EXPECT_EQ(fakes[1].submitted, 5);
+}
+
 TEST_P(load_engine_test, what_one_thread_throws_stops_the_others_and_reaches_the_caller) {
   auto& e = engine(3, GetParam());
   fakes[1].fails_at = 5;

@@ -33,14 +33,25 @@ void timed_loop(request& r, thread_team::round const& round, std::vector<std::in
   }
 }
 
-void untimed_loop(request& r, std::int64_t count, std::atomic<bool> const& stopping, progress::slot& slot) {
+// Requests for as long as `more` says so of the number served.
+template <class More>
+void untimed_loop(request& r, More const& more, std::atomic<bool> const& stopping, progress::slot& slot) {
   auto const before = slot.requests.load(relaxed);
-  for (std::int64_t i = 0; i < count && !stopping.load(relaxed); ++i) {
+  for (std::int64_t i = 0; more(i) && !stopping.load(relaxed); ++i) {
     r.submit();
     r.wait();
     r.drop();
     slot.requests.store(before + i + 1, relaxed);
   }
+}
+
+auto fewer_than(std::int64_t count) {
+  return [count](std::int64_t served) { return served < count; };
+}
+
+// The first is served in any case.
+auto until(std::int64_t end_ns) {
+  return [end_ns](std::int64_t served) { return served == 0 || now_ns() < end_ns; };
 }
 
 void look_at_one(request& r, progress::slot& slot, std::function<void()> const& look) {
@@ -87,7 +98,7 @@ void load_engine::warm_up(std::int64_t requests_each) {
   if (team_) return run_untimed(requests_each);
   std::atomic<bool> const never = false;
   for (std::size_t t = 0; t < threads(); ++t)
-    set_up_(t, [&] { untimed_loop(*requests_[t], requests_each, never, shared_.threads[t]); });
+    set_up_(t, [&] { untimed_loop(*requests_[t], fewer_than(requests_each), never, shared_.threads[t]); });
 }
 
 void load_engine::run_timed(timed_series& series) {
@@ -99,23 +110,45 @@ void load_engine::run_timed(timed_series& series) {
 
 void load_engine::run_untimed(std::int64_t requests_each, thread_setup const& around) {
   round([&](std::size_t t, thread_team::round const& r) {
-    auto const loop = [&] { untimed_loop(*requests_[t], requests_each, r.stopping, shared_.threads[t]); };
+    auto const loop = [&] { untimed_loop(*requests_[t], fewer_than(requests_each), r.stopping, shared_.threads[t]); };
     around ? around(t, loop) : loop();
   });
 }
 
-void load_engine::soak(std::int64_t windows, std::int64_t requests_each,
-                       std::function<void(std::int64_t, std::int64_t)> const& quiet_point) {
+void load_engine::soak(std::int64_t windows, std::int64_t requests_each, quiet_point const& at_rest) {
+  soak_windows(
+      windows, [&](std::int64_t, std::int64_t) { run_untimed(requests_each); }, at_rest);
+}
+
+void load_engine::soak_for(std::int64_t windows, std::int64_t duration_ns, quiet_point const& at_rest) {
+  auto const share = static_cast<double>(duration_ns) / static_cast<double>(windows);
+  auto const serve = [&](std::int64_t window, std::int64_t begin_ns) {
+    auto const more = until(begin_ns + static_cast<std::int64_t>(share * static_cast<double>(window)));
+    round([&](std::size_t t, thread_team::round const& r) {
+      untimed_loop(*requests_[t], more, r.stopping, shared_.threads[t]);
+    });
+  };
+  soak_windows(windows, serve, at_rest);
+}
+
+void load_engine::soak_windows(std::int64_t windows, std::function<void(std::int64_t, std::int64_t)> const& serve,
+                               quiet_point const& at_rest) {
   shared_.soak_window.store(0, relaxed);
+  auto const before = completed();
   auto const begin = now_ns();
-  quiet_point(0, 0);
-  auto const requests_per_window = requests_each * static_cast<std::int64_t>(threads());
+  at_rest(0, 0);
   for (std::int64_t w = 1; w <= windows; ++w) {
-    run_untimed(requests_each);
+    serve(w, begin);
     auto const elapsed = now_ns() - begin;
-    quiet_point(w * requests_per_window, elapsed);
+    at_rest(completed() - before, elapsed);
     shared_.soak_window.store(static_cast<std::uint32_t>(w), relaxed);
   }
+}
+
+std::int64_t load_engine::completed() const {
+  std::int64_t sum = 0;
+  for (std::size_t t = 0; t < threads(); ++t) sum += shared_.threads[t].requests.load(relaxed);
+  return sum;
 }
 
 void load_engine::look_at_results(std::function<void(std::size_t)> const& look) {

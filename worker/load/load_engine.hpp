@@ -52,10 +52,15 @@ public:
   /// An untimed window. `around`, if given, encloses each thread's requests.
   void run_untimed(std::int64_t requests_each, thread_setup const& around = {});
 
-  /// `windows` untimed windows, with a quiet point before the first and after each. `quiet_point` is told the
-  /// requests completed and the nanoseconds passed since the first.
-  void soak(std::int64_t windows, std::int64_t requests_each,
-            std::function<void(std::int64_t requests, std::int64_t elapsed_ns)> const& quiet_point);
+  /// Told the requests completed and the nanoseconds passed since the first quiet point of a soak.
+  using quiet_point = std::function<void(std::int64_t requests, std::int64_t elapsed_ns)>;
+
+  /// `windows` untimed windows, with a quiet point before the first and after each.
+  void soak(std::int64_t windows, std::int64_t requests_each, quiet_point const& at_rest);
+
+  /// The same by time: window w of W ends w/W of `duration_ns` after the soak began, once each thread has finished the
+  /// request that it is in; each serves one at least, so a soak of slow requests takes longer.
+  void soak_for(std::int64_t windows, std::int64_t duration_ns, quiet_point const& at_rest);
 
   /// One request on all threads at once; `look` is called on each between its wait() and drop().
   void look_at_results(std::function<void(std::size_t thread)> const& look);
@@ -65,6 +70,9 @@ public:
 
 private:
   std::int64_t round(thread_team::work const& w);
+  void soak_windows(std::int64_t windows, std::function<void(std::int64_t window, std::int64_t begin_ns)> const& serve,
+                    quiet_point const& at_rest);
+  std::int64_t completed() const;
 
   std::vector<request*> requests_;
   thread_setup set_up_;
