@@ -36,7 +36,7 @@ void clear(tally& t) {
 
 /// An operator under the operators it was called from.
 struct op_node {
-  std::string_view name; ///< of the operator's schema, which outlives the node
+  std::string name; ///< a copy: the name of a scope that is no operator's lives no longer than the scope
   op_node* parent = nullptr;
   std::vector<op_node*> children;
   tally events;
@@ -45,7 +45,7 @@ struct op_node {
 std::string path_of(op_node const& node) {
   if (!node.parent) return {};
   std::string const above = path_of(*node.parent);
-  return above.empty() ? std::string(node.name) : above + "/" + std::string(node.name);
+  return above.empty() ? node.name : above + "/" + node.name;
 }
 
 std::atomic<bool> tracking{false};
