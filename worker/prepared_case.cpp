@@ -58,8 +58,10 @@ prepared_case::prepared_case(worker_context const& context, case_id id)
 
 case_result prepared_case::run(std::function<void(memory_point const&)> const& report) {
   measurement m;
+  arm_faults(true);
   measure_timed(m);
   soak(m, report);
+  arm_faults(false);
   now_in(phase::finishing);
   check_outputs("after the timed window");
   m.harness_ns = harness_cost_ns();
@@ -92,15 +94,33 @@ void prepared_case::make_workspace() {
   }
   auto const compiling = [this](bool begun) { now_in(begun ? phase::compiling : phase::preparing); };
   mode_ = mode_named(id_.mode).prepare({run, id_, program_, entry_, weights_, context_.dev, compiling});
-  std::vector<request*> requests;
   for (std::size_t t = 0; t < threads(); ++t) {
     streams_[t]->enter();
     executors_.push_back(mode_->make_executor(*streams_[t], inputs_[t]));
-    requests.push_back(executors_.back().get());
   }
   mode_->warm(executors_);
   context_.main_stream.enter();
-  engine_.emplace(requests, set_up_for(streams_), thread_life_of(run), context_.shared);
+  engine_.emplace(make_requests(), set_up_for(streams_), thread_life_of(run), context_.shared);
+}
+
+// The executors, each within the faults that are planted on its thread.
+std::vector<request*> prepared_case::make_requests() {
+  std::vector<request*> requests;
+  for (auto const& e : executors_) requests.push_back(e.get());
+  for (auto const& planted : injections_for(context_.run, id_, context_.rank)) {
+    warnings_.push_back("a fault was planted in this case: " + planted.text + "; its numbers say nothing of the model");
+    for (std::size_t t = 0; t < threads(); ++t) {
+      auto fault = make_fault(planted, t, context_.dev);
+      if (!fault) continue;
+      faulty_.push_back(std::make_unique<faulty_request>(*requests[t], std::move(fault), planted.after));
+      requests[t] = faulty_.back().get();
+    }
+  }
+  return requests;
+}
+
+void prepared_case::arm_faults(bool armed) {
+  for (auto const& f : faulty_) f->arm(armed);
 }
 
 void prepared_case::warm_up() {
@@ -176,10 +196,14 @@ void prepared_case::soak(measurement& m, std::function<void(memory_point const&)
   auto const requests_each = requests_per_soak_window(context_.run);
   now_in(phase::soaking);
   m.soak.reserve(static_cast<std::size_t>(windows) + 1);
-  engine_->soak(windows, requests_each, [&](std::int64_t requests, std::int64_t elapsed_ns) {
+  auto const at_rest = [&](std::int64_t requests, std::int64_t elapsed_ns) {
     m.soak.push_back(quiet_point(requests, elapsed_ns));
     report(m.soak.back());
-  });
+  };
+  if (auto const seconds = context_.run.soak.seconds)
+    engine_->soak_for(windows, static_cast<std::int64_t>(*seconds * 1e9), at_rest);
+  else
+    engine_->soak(windows, requests_each, at_rest);
   m.tracked = track(requests_each);
 }
 

@@ -8,6 +8,7 @@
 #include "worker/load/load_engine.hpp"
 #include "worker/modes/mode.hpp"
 #include "worker/output_check.hpp"
+#include "worker/planted_fault.hpp"
 #include "worker/programs/program.hpp"
 
 #include <cstdint>
@@ -47,6 +48,8 @@ public:
 
 private:
   void make_workspace();
+  std::vector<request*> make_requests();
+  void arm_faults(bool armed);
   void warm_up();
   void compute_references();
   void check_outputs(std::string_view when);
@@ -72,6 +75,7 @@ private:
   std::vector<at::Tensor> weights_, inputs_;
   std::unique_ptr<prepared_mode> mode_;
   std::vector<std::unique_ptr<executor>> executors_;
+  std::vector<std::unique_ptr<faulty_request>> faulty_; // around executors, where something is planted
   std::optional<load_engine> engine_;
 
   std::vector<std::vector<double>> references_; // by stream thread; empty for a program without an output

@@ -2,6 +2,7 @@
 #include "real_worker.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdexcept>
 #include <string>
@@ -59,6 +60,11 @@ void real_worker::send(protocol::command const& c) { protocol::send_frame(socket
 std::optional<protocol::event> real_worker::receive() {
   auto const frame = protocol::receive_frame(socket_, received_);
   return frame ? std::optional(protocol::event_of(*frame)) : std::nullopt;
+}
+
+bool real_worker::says_something_within(std::chrono::milliseconds patience) {
+  pollfd end{socket_, POLLIN, 0};
+  return poll(&end, 1, static_cast<int>(patience.count())) > 0;
 }
 
 device_info real_worker::greet(job const& run) {

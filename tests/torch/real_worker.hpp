@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <optional>
 #include <variant>
 #include <vector>
@@ -22,6 +23,8 @@ public:
 
   void send(protocol::command const& c);
   std::optional<protocol::event> receive(); ///< nothing when the worker has closed
+
+  bool says_something_within(std::chrono::milliseconds patience); ///< an event, or that it has closed
 
   /// The next event, which is to be a T. Throws std::runtime_error, with the reason of a failure, when it is not.
   template <class T>
