@@ -123,4 +123,8 @@ std::vector<injection> injections_for(job const& j, case_id const& id, std::int6
   return planted;
 }
 
+std::string warning_about(injection const& planted) {
+  return "a fault was planted in this case: " + planted.text + "; its numbers say nothing of the model";
+}
+
 } // namespace plateau

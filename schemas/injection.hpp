@@ -58,4 +58,7 @@ injection read_injection(std::string const& text, std::string const& where, std:
 /// What is planted in this case on this rank, in the job's order. Throws job_error when the job was not checked.
 std::vector<injection> injections_for(job const& j, case_id const& id, std::int64_t rank);
 
+/// What the result of a case in which it is planted must say among its warnings.
+std::string warning_about(injection const& planted);
+
 } // namespace plateau

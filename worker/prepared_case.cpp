@@ -108,7 +108,7 @@ std::vector<request*> prepared_case::make_requests() {
   std::vector<request*> requests;
   for (auto const& e : executors_) requests.push_back(e.get());
   for (auto const& planted : injections_for(context_.run, id_, context_.rank)) {
-    warnings_.push_back("a fault was planted in this case: " + planted.text + "; its numbers say nothing of the model");
+    warnings_.push_back(warning_about(planted));
     for (std::size_t t = 0; t < threads(); ++t) {
       auto fault = make_fault(planted, t, context_.dev);
       if (!fault) continue;

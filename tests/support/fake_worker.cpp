@@ -3,16 +3,22 @@
 // script says. The script is $FAKE_WORKER_SCRIPT, a JSON list of faults:
 //     {"rank": 1, "case": "eager.c2", "at": "timed", "do": "segv"}
 // rank and case may be left out (any). at: hello, prepare, warmup, timed, soak, finishing. do: see `misbehave`; one
-// that takes "seconds" shows progress all the while.
+// that takes "seconds" shows progress all the while. Two of them need no "at" and bend what is made up instead:
+//     {"do": "leak", "bytes": 4096, "every_window": true}     live bytes rise with each soak window; false: with the
+//     first
+//     {"do": "slow_latency", "factor": 2}
 #include "schemas/host.hpp"
 #include "schemas/progress.hpp"
 #include "schemas/protocol.hpp"
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -142,9 +148,16 @@ private:
 
   [[noreturn]] void on(protocol::stop const&) { std::_Exit(0); }
 
-  // 11 events per request in eager, 5 in compiled, none in the arenas; latencies rise by 1 us from 100 us.
+  // The fault of this name, if it is for this rank and case.
+  json const* bent_by(std::string_view what) const {
+    for (auto const& fault : script_)
+      if (fault.at("do") == what && fault.value("rank", hello_.rank) == hello_.rank &&
+          fault.value("case", id_.text()) == id_.text())
+        return &fault;
+    return nullptr;
+  }
+
   case_result made_up_result() const {
-    auto const& run = hello_.run;
     case_result r;
     r.run_id = hello_.run_id;
     r.id = id_;
@@ -153,40 +166,98 @@ private:
     r.started = utc_now();
     r.compile_applied = id_.mode.starts_with("compiled");
     if (id_.mode.starts_with("arena")) r.arena_kind = "planned";
-    std::int64_t const events = r.arena_kind ? 0 : r.compile_applied ? 5 : 11;
-    auto const total = run.requests_per_worker * id_.concurrency;
     auto& m = r.measured.emplace();
+    make_up_latencies(m);
+    make_up_counters(m);
+    make_up_soak(m);
+    m.harness_ns = 50;
+    return r;
+  }
+
+  // Allocations and frees of a request.
+  std::int64_t events() const {
+    if (id_.mode.starts_with("arena")) return 0;
+    return id_.mode.starts_with("compiled") ? 5 : 11;
+  }
+
+  static void serve(counters& allocator, std::int64_t all_events) {
+    allocator.allocation_events += all_events;
+    allocator.free_events += all_events;
+  }
+
+  // They rise by 1 us from 100 us.
+  void make_up_latencies(measurement& m) const {
+    auto const* const slow = bent_by("slow_latency");
+    auto const factor = slow != nullptr ? slow->value("factor", 2.0) : 1.0;
     for (std::int64_t t = 0; t < id_.concurrency; ++t) {
       auto& start = m.start_ns.emplace_back();
       auto& latency = m.latency_ns.emplace_back();
-      for (std::int64_t i = 0, now = 0; i < run.requests_per_worker; ++i) {
+      for (std::int64_t i = 0, now = 0; i < hello_.run.requests_per_worker; ++i) {
+        auto const healthy = 100'000 + 1000 * i + 10 * t + hello_.rank;
         start.push_back(now);
-        latency.push_back(100'000 + 1000 * i + 10 * t + hello_.rank);
+        latency.push_back(static_cast<std::int64_t>(factor * static_cast<double>(healthy)));
         now += latency.back() + 50;
         m.wall_ns = std::max(m.wall_ns, now);
       }
     }
+  }
+
+  void make_up_counters(measurement& m) const {
     m.pre.allocated_bytes = 1 << 20;
     m.pre.reserved_bytes = 2 << 20;
     m.pre.segment_alloc_events = 1;
     m.pre.allocation_events = 7;
     m.post = m.pre;
-    m.post.allocation_events += events * total;
-    m.post.free_events += events * total;
+    serve(m.post, events() * hello_.run.requests_per_worker * id_.concurrency);
     m.post.peak_allocated_bytes = m.pre.allocated_bytes + 4096;
+    m.outside_pre_bytes = m.outside_post_bytes = outside;
+  }
+
+  static constexpr std::int64_t outside = 48 << 20, page = 4096, segment = 2 << 20;
+
+  // A few pages up and down without a trend, as a resident set has them; the same in every run.
+  std::int64_t noise(std::int64_t window) const {
+    constexpr std::array<std::int64_t, 11> pages{2, -1, 3, -3, 0, 1, -2, 2, -1, 0, -1};
+    return page * pages[static_cast<std::size_t>(window + 4 * hello_.rank) % pages.size()];
+  }
+
+  void make_up_soak(measurement& m) const {
+    auto const& run = hello_.run;
+    auto const* const leak = bent_by("leak");
+    auto const requests = requests_per_soak_window(run) * id_.concurrency;
     memory_point point;
     point.allocator = m.post;
-    m.soak.push_back(point);
-    for (std::int64_t w = 0; w < run.soak.windows; ++w) {
-      auto const requests = requests_per_soak_window(run) * id_.concurrency;
-      point.requests += requests;
-      point.elapsed_ns += 1'000'000;
-      point.allocator.allocation_events += events * requests;
-      point.allocator.free_events += events * requests;
+    for (std::int64_t w = 0; w <= run.soak.windows && run.soak.windows > 0; ++w) {
+      point.outside_bytes = outside + noise(w);
+      point.host_resident_bytes = 4 * outside + noise(w + 5);
+      if (w > 0) point.requests += requests, point.elapsed_ns += 1'000'000, serve(point.allocator, events() * requests);
+      if (leak != nullptr && (w == 1 || (w > 1 && leak->value("every_window", true))))
+        grow(point.allocator, leak->at("bytes"));
       m.soak.push_back(point);
     }
-    m.harness_ns = 50;
-    return r;
+    if (!m.soak.empty()) make_up_attribution(m, requests, leak);
+  }
+
+  // One allocation that is not freed.
+  static void grow(counters& allocator, std::int64_t bytes) {
+    ++allocator.allocation_events;
+    allocator.allocated_bytes += bytes;
+    allocator.peak_allocated_bytes = std::max(allocator.peak_allocated_bytes, allocator.allocated_bytes);
+    for (; allocator.reserved_bytes < allocator.allocated_bytes; allocator.reserved_bytes += segment)
+      ++allocator.segment_alloc_events;
+  }
+
+  void make_up_attribution(measurement& m, std::int64_t requests, json const* leak) const {
+    auto& a = m.tracked.emplace();
+    a.requests = requests;
+    a.pre = a.post = m.soak.back().allocator;
+    auto const made = events() * requests;
+    serve(a.post, made);
+    if (made > 0) a.ops.push_back({"aten::linear/aten::addmm", made, made * 512, 0, 0});
+    if (made > 0) a.ops.push_back({"", 0, 0, made, made * 512});
+    if (leak == nullptr || !leak->value("every_window", true)) return;
+    grow(a.post, leak->at("bytes"));
+    a.ops.push_back({"plateau::planted_leak/aten::empty", 1, leak->at("bytes"), 0, 0});
   }
 };
 

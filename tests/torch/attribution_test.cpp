@@ -6,6 +6,7 @@
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/ones.h>
+#include <ATen/record_function.h>
 #include <c10/core/InferenceMode.h>
 #include <gmock/gmock.h>
 
@@ -62,6 +63,27 @@ TEST_F(attribution_of_ops, names_the_path_of_operators_and_books_a_users_free_on
   EXPECT_EQ(ops[1].allocation_events, 1);
   EXPECT_EQ(ops[1].allocated_bytes, 4 * 64 * 4);
   EXPECT_EQ(ops[1].free_events, 0);
+}
+
+TEST_F(attribution_of_ops, names_a_scope_that_is_no_operator_after_its_own_name_is_gone) {
+  std::vector<at::Tensor> kept;
+  start_tracking();
+  {
+    op_tracker const tracker;
+    for (std::string const name :
+         {"user::first_scope_of_some_length", "user::other_scope_of_some_length", "user::first_scope_of_some_length"}) {
+      RECORD_FUNCTION(name, c10::ArrayRef<c10::IValue>());
+      kept.push_back(at::ones({64}));
+    }
+  }
+  auto const ops = stop_tracking();
+  auto const events_under = [&](std::string const& scope) {
+    std::int64_t sum = 0;
+    for (op_events const& part : ops) sum += part.op.starts_with(scope + "/") ? part.allocation_events : 0;
+    return sum;
+  };
+  EXPECT_EQ(events_under("user::first_scope_of_some_length"), 2);
+  EXPECT_EQ(events_under("user::other_scope_of_some_length"), 1);
 }
 
 TEST_F(attribution_of_ops, tells_operators_apart_inside_others) {
