@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "orchestrator/analysis/finding.hpp"
+#include "orchestrator/analysis/summary.hpp"
+#include "schemas/run_record.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace plateau {
+
+/// "rank 3", "ranks 0-2,5"; of ranks in ascending order.
+std::string rank_list(std::span<std::int64_t const> ranks);
+
+/// Counters that are not the same on every measured rank, although all do the same work. Compared are all but the peak,
+/// at every quiet point: before the timed window, after it, and at each point of the soak.
+///
+/// - With one worker for all cases (isolation "run") what was before is another case's: then only changes since the
+///   point before the timed window are compared.
+/// - Counters of events are compared only where the ranks have served equally many requests, as they need not have in a
+///   soak by time.
+/// - The odd ranks are those that differ from the most common series of values; all ranks, when no series is the most
+///   common. Counters with the same odd ranks make one finding, told at the first point at which one of them differs.
+///
+/// Nothing with fresh stream threads (how many of them run at once is chance), where counters are unavailable on some
+/// rank, or on fewer than 2 measured ranks.
+std::vector<finding> unequal_counters(job const& run, case_record const& record);
+
+/// Ranks that are slower than the others, by their p50, in one finding, the slowest first in its sentence. A rank is
+/// one when all of this holds:
+///
+/// - the 95% interval of its p50 lies above that of the middle rank;
+/// - of 5 ranks or more: its modified z-score 0.6745 (p50 - median) / MAD over ranks (Iglewicz and Hoaglin, How to
+///   Detect and Handle Outliers, 1993) is above 3.5 and above what the slowest of so few healthy ranks reaches, and its
+///   p50 is more than 3% above the median of the p50s;
+/// - of fewer ranks, or where the MAD is 0: its p50 is more than 10% above that median, of two ranks above the other's.
+///
+/// Nothing with fewer than 2 ranks whose samples suffice for an interval.
+std::vector<finding> stragglers(case_latencies const& latencies);
+
+/// How far the measured ranks of a case are apart.
+struct spread {
+  double skew = 1;                           ///< the largest over the smallest p50 of a rank
+  std::int64_t slowest_rank = 0;             ///< the one with the largest p50
+  std::int64_t max_latency_ns = 0;           ///< of all requests of all ranks
+  std::optional<std::int64_t> start_skew_ns; ///< last gate opened after first, on the host where that is most; absent
+                                             ///< when no host has two measured ranks: other clocks do not compare
+};
+
+/// Nothing when no rank was measured. `latencies` are those of `record`, a case of `run`.
+std::optional<spread> spread_of(run_record const& run, case_record const& record, case_latencies const& latencies);
+
+} // namespace plateau
