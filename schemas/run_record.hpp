@@ -50,6 +50,7 @@ struct run_info {
   json job;                                    ///< effective: every field, the device and dtype resolved
   std::vector<rank_info> ranks;                ///< all of the world, in order
   std::vector<std::string> warnings;
+  std::vector<std::string> fail_on; ///< the gates: checks whose findings make the run bad
 
   template <class Visit>
   friend void describe(run_info& x, Visit&& visit) {
@@ -62,6 +63,7 @@ struct run_info {
     visit("job", x.job);
     visit("ranks", x.ranks);
     visit("warnings", x.warnings);
+    visit("fail_on", x.fail_on);
   }
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/analysis/across_ranks.hpp"
 
+#include "orchestrator/analysis/outcome.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -200,18 +202,6 @@ bool is_straggler(rank_p50 const& rank, typical const& usual, std::size_t ranks)
 }
 
 } // namespace
-
-std::string rank_list(std::span<std::int64_t const> ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    auto last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    text += (i > 0 ? "," : "") + std::to_string(ranks[i]);
-    if (last > i) text += "-" + std::to_string(ranks[last]);
-    i = last;
-  }
-  return text;
-}
 
 std::vector<finding> unequal_counters(job const& run, case_record const& record) {
   auto const ranks = measured_ranks(record);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "orchestrator/analysis/finding.hpp"
-#include "orchestrator/analysis/summary.hpp"
+#include "orchestrator/analysis/latency.hpp"
 #include "schemas/run_record.hpp"
 
 #include <cstdint>
@@ -12,9 +12,6 @@
 #include <vector>
 
 namespace plateau {
-
-/// "rank 3", "ranks 0-2,5"; of ranks in ascending order.
-std::string rank_list(std::span<std::int64_t const> ranks);
 
 /// Counters that are not the same on every measured rank, although all do the same work. Compared are all but the peak,
 /// at every quiet point: before the timed window, after it, and at each point of the soak.

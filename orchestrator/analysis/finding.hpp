@@ -11,18 +11,19 @@
 
 namespace plateau {
 
-/// What plateau looks for in a measured case. The names are stable: `--fail-on`, summary.json and JUnit use them.
+/// What plateau looks for in a case. The names are stable: `--fail-on`, summary.json and JUnit use them.
 struct check {
-  std::string_view name, meaning; ///< the meaning of a finding, as a sentence without a subject
+  std::string_view name, meaning; ///< the meaning of a finding, in words
 };
 namespace checks {
 inline constexpr check growing{"growing", "memory grows under load on some rank"},
     inconclusive{"inconclusive", "the soak cannot tell whether memory grows"},
-    unstable{"unstable", "an arena mode allocated in its timed window"},
+    churn{"churn", "there were allocations within the timed window"},
     unequal{"unequal", "ranks that did the same work have different allocator counters"},
     straggler{"straggler", "a rank is slower than the others"},
-    unsteady{"unsteady", "latency drifted, or changed its level, within the timed window"};
-inline constexpr std::array all{growing, inconclusive, unstable, unequal, straggler, unsteady};
+    unsteady{"unsteady", "latency drifted, or changed its level, within the timed window"},
+    skipped{"skipped", "the case could not run here"};
+inline constexpr std::array all{growing, inconclusive, churn, unequal, straggler, unsteady, skipped};
 } // namespace checks
 
 /// Something about a case that its user should know. The table, summary.json, JUnit and the exit code all read these.

@@ -60,4 +60,25 @@ std::optional<latency_summary> summarise(std::span<std::vector<std::int64_t> con
   return s;
 }
 
+latency_collector::latency_collector(std::size_t world) {
+  out_.by_rank.resize(world);
+  out_.steadiness_by_rank.resize(world);
+}
+
+void latency_collector::take(std::int64_t rank, measurement& m) {
+  auto const place = static_cast<std::size_t>(rank);
+  out_.steadiness_by_rank[place] = steadiness_of(m);
+  auto& all = sorted_.emplace_back();
+  for (auto const& thread : m.latency_ns) all.insert(all.end(), thread.begin(), thread.end());
+  m.latency_ns = {};
+  m.start_ns = {};
+  sort_times(all);
+  out_.by_rank[place] = summarise(std::span(sorted_).last(1));
+}
+
+case_latencies latency_collector::finish() {
+  out_.pooled = summarise(sorted_);
+  return std::move(out_);
+}
+
 } // namespace plateau

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "orchestrator/analysis/quantile.hpp"
+#include "orchestrator/analysis/steadiness.hpp"
 
 #include <array>
 #include <cstdint>
@@ -28,8 +29,27 @@ struct latency_summary {
   std::int64_t min = 0, max = 0;
 };
 
-/// The latencies of one case: each measured rank's in ascending order, in the order of ranks.
-using sorted_runs = std::vector<std::vector<std::int64_t>>;
+/// Of one case, what was computed of its samples while they were at hand. One place for each rank of the world.
+struct case_latencies {
+  std::optional<latency_summary> pooled; ///< over the measured ranks; absent when there is none
+  std::vector<std::optional<latency_summary>> by_rank;
+  std::vector<std::optional<steadiness>> steadiness_by_rank;
+};
+
+/// Takes the samples out of one case's results, rank by rank, and keeps what is to be known of them.
+class latency_collector {
+public:
+  explicit latency_collector(std::size_t world);
+
+  /// Empties start_ns and latency_ns. The ranks in ascending order, each once.
+  void take(std::int64_t rank, measurement& m);
+  /// To be called once, when all measured ranks were taken.
+  case_latencies finish();
+
+private:
+  case_latencies out_;
+  std::vector<std::vector<std::int64_t>> sorted_; // each taken rank's latencies
+};
 
 /// Sorts times in nanoseconds; none is negative.
 void sort_times(std::vector<std::int64_t>& times);

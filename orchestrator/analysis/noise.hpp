@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "orchestrator/analysis/summary.hpp"
+#include "orchestrator/analysis/latency.hpp"
 #include "schemas/run_record.hpp"
 
 #include <cstdint>

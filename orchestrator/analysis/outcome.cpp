@@ -14,7 +14,28 @@ constexpr std::array gravest_first{case_status::crashed, case_status::out_of_mem
                                    case_status::failed,  case_status::missing,       case_status::skipped};
 
 // "rank 3", "ranks 0-2,5"
-std::string rank_list(std::vector<std::size_t> const& ranks) {
+// What did not pass, each reason once with its ranks; the ranks are left out when all say the same.
+std::string reasons_of(case_record const& record) {
+  std::vector<std::pair<std::string, std::vector<std::int64_t>>> reasons;
+  for (std::size_t rank = 0; rank < record.by_rank.size(); ++rank) {
+    auto const& result = record.by_rank[rank];
+    if (status_on(result) == case_status::passed) continue;
+    auto const reason = reason_on(result);
+    auto const same = std::ranges::find(reasons, reason, &std::pair<std::string, std::vector<std::int64_t>>::first);
+    if (same == reasons.end())
+      reasons.push_back({reason, {static_cast<std::int64_t>(rank)}});
+    else
+      same->second.push_back(static_cast<std::int64_t>(rank));
+  }
+  if (reasons.size() == 1 && reasons[0].second.size() == record.by_rank.size()) return reasons[0].first;
+  std::string text;
+  for (auto const& [reason, ranks] : reasons) text += (text.empty() ? "" : "; ") + rank_list(ranks) + ": " + reason;
+  return text;
+}
+
+} // namespace
+
+std::string rank_list(std::span<std::int64_t const> ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     auto last = i;
@@ -25,27 +46,6 @@ std::string rank_list(std::vector<std::size_t> const& ranks) {
   }
   return text;
 }
-
-// What did not pass, each reason once with its ranks; the ranks are left out when all say the same.
-std::string reasons_of(case_record const& record) {
-  std::vector<std::pair<std::string, std::vector<std::size_t>>> reasons;
-  for (std::size_t rank = 0; rank < record.by_rank.size(); ++rank) {
-    auto const& result = record.by_rank[rank];
-    if (status_on(result) == case_status::passed) continue;
-    auto const reason = reason_on(result);
-    auto const same = std::ranges::find(reasons, reason, &std::pair<std::string, std::vector<std::size_t>>::first);
-    if (same == reasons.end())
-      reasons.push_back({reason, {rank}});
-    else
-      same->second.push_back(rank);
-  }
-  if (reasons.size() == 1 && reasons[0].second.size() == record.by_rank.size()) return reasons[0].first;
-  std::string text;
-  for (auto const& [reason, ranks] : reasons) text += (text.empty() ? "" : "; ") + rank_list(ranks) + ": " + reason;
-  return text;
-}
-
-} // namespace
 
 case_status status_on(std::optional<case_result> const& result) {
   return result ? result->status : case_status::missing;

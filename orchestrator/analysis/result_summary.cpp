@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/analysis/result_summary.hpp"
 
+#include "orchestrator/analysis/across_ranks.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -124,18 +126,9 @@ json churn_of(scope const& s, std::int64_t timed_requests) {
           {"window", last ? "last soak window" : "timed window"}};
 }
 
-// The first thing that happened in the timed window of a rank although memory was to be stable, or nothing.
-std::string instability(scope const& s) {
-  constexpr std::array watched{
-      std::pair{&counters::allocation_events, "allocations"}, std::pair{&counters::segment_alloc_events, "segments"},
-      std::pair{&counters::device_mallocs, "device mallocs"}, std::pair{&counters::device_frees, "device frees"}};
-  for (auto const* rank : s.ranks) {
-    auto const delta = difference(rank->measured->post, rank->measured->pre);
-    for (auto const& [member, words] : watched)
-      if (delta.*member != 0)
-        return std::to_string(delta.*member) + " " + words + " in the timed window of rank " +
-               std::to_string(rank->rank);
-  }
+std::string first_instability(scope const& s) {
+  for (auto const* rank : s.ranks)
+    if (auto const reason = instability(*rank); !reason.empty()) return reason;
   return "";
 }
 
@@ -147,7 +140,7 @@ void add_memory(json& out, scope const& s) {
   out["memory_post"] = unavailable ? json(nullptr) : seed_memory(post);
   out["allocation_event_delta"] = unavailable ? json(nullptr) : json(delta.allocation_events);
   out["segment_alloc_event_delta"] = unavailable ? json(nullptr) : json(delta.segment_alloc_events);
-  auto const unstable = instability(s);
+  auto const unstable = first_instability(s);
   out["memory_stable"] = unavailable ? json(nullptr) : json(unstable.empty());
   out["memory_stable_reason"] = unavailable        ? *unavailable
                                 : unstable.empty() ? "no allocation, segment, device malloc or free in the timed window"
@@ -176,6 +169,7 @@ json attribution_of(scope const& s) {
   return {{"requests", counted.requests},
           {"allocation_events", counted.delta.allocation_events}, // what the ops add up to
           {"free_events", counted.delta.free_events},
+          {"allocated_bytes", counted.delta.allocated_bytes}, // what was allocated and not freed
           {"ops", encode(ops)}};
 }
 
@@ -251,20 +245,103 @@ std::int64_t start_skew_ns(run_record const& run, scope const& all, case_result 
   return result.measured->gate_ns - first;
 }
 
-json rank_entry(run_record const& run, scope const& all, case_result const& result, latency_summary const& latency) {
+json series_entry(series_growth const& s) {
+  json out{{"series", s.series},
+           {"outcome", name_of(s.outcome)},
+           {"reason", s.reason},
+           {"bytes_per_1000_requests", number(s.bytes_per_1000_requests)}};
+  auto const add = [&out](char const* key, auto const& value) {
+    if (value) out[key] = *value;
+  };
+  add("low", s.low);
+  add("high", s.high);
+  add("plateau_from", s.plateau_from);
+  add("onset", s.onset);
+  add("windows_needed", s.windows_needed);
+  add("seconds_to_full", s.seconds_to_full);
+  return out;
+}
+
+json growth_on_rank(case_judgement const& judgement, std::int64_t rank) {
+  auto const found = std::ranges::find(judgement.growth, rank, &rank_growth::rank);
+  if (found == judgement.growth.end()) return nullptr;
+  json out{{"outcome", name_of(found->outcome)}, {"series", json::array()}};
+  for (auto const& series : found->series) out["series"].push_back(series_entry(series));
+  return out;
+}
+
+// The gravest outcome over ranks and series, with the series that rises fastest of those that have it. A plateau begins
+// where the last of them does.
+json growth_of(case_judgement const& judgement) {
+  series_growth const* worst = nullptr;
+  std::int64_t worst_rank = 0;
+  std::optional<std::int64_t> plateau_from;
+  for (auto const& rank : judgement.growth)
+    for (auto const& series : rank.series) {
+      if (worst == nullptr || std::pair(series.outcome, series.bytes_per_1000_requests) >
+                                  std::pair(worst->outcome, worst->bytes_per_1000_requests)) {
+        worst = &series;
+        worst_rank = rank.rank;
+      }
+      if (series.plateau_from) plateau_from = std::max(plateau_from.value_or(0), *series.plateau_from);
+    }
+  if (worst == nullptr) return nullptr;
+  auto out = series_entry(*worst);
+  out["rank"] = worst_rank;
+  if (worst->outcome == growth_outcome::plateau && plateau_from) out["plateau_from"] = *plateau_from;
+  return out;
+}
+
+json spread_entry(std::optional<spread> const& s) {
+  if (!s) return nullptr;
+  return {{"skew", number(s->skew)},
+          {"slowest_rank", s->slowest_rank},
+          {"max_latency_ms", static_cast<double>(s->max_latency_ns) / ns_per_ms},
+          {"start_skew_ns", s->start_skew_ns ? json(*s->start_skew_ns) : json(nullptr)}};
+}
+
+json steadiness_entry(std::optional<steadiness> const& s) {
+  if (!s) return nullptr;
+  return {{"course", name_of(s->course)},
+          {"change", number(s->change)},
+          {"from", s->from},
+          {"to", s->to},
+          {"from_ns", s->from_ns},
+          {"noise", number(s->noise)},
+          {"detectable", number(s->detectable)}};
+}
+
+json rank_entry(run_record const& run, scope const& all, case_result const& result, case_latencies const& latencies,
+                case_judgement const& judgement) {
+  auto const place = static_cast<std::size_t>(result.rank);
   scope const one{run.run, all.record, {&result}};
   json out{{"rank", result.rank}};
-  out.update(common_keys(one, latency));
+  out.update(common_keys(one, *latencies.by_rank[place]));
   out["start_skew_ns"] = start_skew_ns(run, all, result);
   out["outside_pre_bytes"] = result.measured->outside_pre_bytes;
   out["outside_post_bytes"] = result.measured->outside_post_bytes;
   if (result.outputs) out["output_check"]["digests"] = result.outputs->digests;
   if (result.package) out["package"] = encode(*result.package);
   out["soak"] = soak_columns(result.measured->soak);
+  out["growth"] = growth_on_rank(judgement, result.rank);
+  out["steadiness"] = steadiness_entry(latencies.steadiness_by_rank[place]);
   return out;
 }
 
 } // namespace
+
+std::string instability(case_result const& result) {
+  constexpr std::array watched{
+      std::pair{&counters::allocation_events, "allocations"}, std::pair{&counters::segment_alloc_events, "segments"},
+      std::pair{&counters::device_mallocs, "device mallocs"}, std::pair{&counters::device_frees, "device frees"}};
+  if (result.measured->counters_unavailable) return "";
+  auto const delta = difference(result.measured->post, result.measured->pre);
+  for (auto const& [member, words] : watched)
+    if (delta.*member != 0)
+      return std::to_string(delta.*member) + " " + words + " in the timed window of rank " +
+             std::to_string(result.rank);
+  return "";
+}
 
 json number(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
 
@@ -282,19 +359,21 @@ json soak_columns(std::span<memory_point const> points) {
   return out;
 }
 
-json result_summary(run_record const& run, case_record const& record, case_latencies const& latencies) {
+json result_summary(run_record const& run, case_record const& record, case_latencies const& latencies,
+                    case_judgement const& judgement) {
   scope all{run.run, record, {}};
   for (auto const& result : record.by_rank)
     if (result && result->measured) all.ranks.push_back(&*result);
   auto out = common_keys(all, *latencies.pooled);
   out["case_id"] = record.id.text();
   out["repeat"] = record.id.repeat;
+  out["growth"] = growth_of(judgement);
+  out["across_ranks"] = spread_entry(spread_of(run, record, latencies));
   out["percentile_method"] = percentile_method;
   out["ranks_measured"] = all.ranks.size();
   out["ranks_total"] = record.by_rank.size();
   out["ranks"] = json::array();
-  for (auto const* rank : all.ranks)
-    out["ranks"].push_back(rank_entry(run, all, *rank, *latencies.by_rank[static_cast<std::size_t>(rank->rank)]));
+  for (auto const* rank : all.ranks) out["ranks"].push_back(rank_entry(run, all, *rank, latencies, judgement));
   return out;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/analysis/steadiness.hpp"
 
-#include "orchestrator/analysis/across_ranks.hpp"
+#include "orchestrator/analysis/outcome.hpp"
 
 #include <algorithm>
 #include <cmath>

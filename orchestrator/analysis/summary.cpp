@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/analysis/summary.hpp"
 
+#include "orchestrator/analysis/noise.hpp"
 #include "orchestrator/analysis/outcome.hpp"
 #include "orchestrator/analysis/result_summary.hpp"
+#include "orchestrator/analysis/stream_cost.hpp"
 
 #include <algorithm>
 #include <map>
@@ -80,18 +82,66 @@ char const* status_of(run_record const& run, json const& results) {
   return results.empty() ? "failed" : "partial";
 }
 
+json noise_of(run_record const& run, std::span<case_latencies const> latencies) {
+  auto const floors = noise_floors(run, latencies);
+  auto out = json::array();
+  for (auto const& f : floors)
+    out.push_back({{"mode", f.mode},
+                   {"concurrency", f.concurrency},
+                   {"repeats", f.repeats},
+                   {"p50_spread", number(f.p50_spread)},
+                   {"throughput_spread", number(f.throughput_spread)}});
+  return {{"floors", std::move(out)}, {"told", told(floors)}};
+}
+
+json stream_costs_entry(run_record const& run) {
+  auto const costs = stream_costs_of(run);
+  auto out = json::array();
+  for (auto const& c : costs.modes)
+    out.push_back({{"mode", c.mode},
+                   {"concurrency", c.concurrency},
+                   {"reserved_bytes", c.reserved_bytes},
+                   {"bytes_per_stream", number(c.bytes_per_stream)},
+                   {"bytes_at_none", number(c.bytes_at_none)},
+                   {"residual_bytes", number(c.residual_bytes)},
+                   {"capacity_bytes", c.capacity_bytes ? json(*c.capacity_bytes) : json(nullptr)},
+                   {"most_streams", c.most_streams ? json(*c.most_streams) : json(nullptr)},
+                   {"told", told(c)}});
+  return {{"modes", std::move(out)}, {"why_none", costs.why_none}};
+}
+
+void add_findings(json& to, case_id const& id, std::span<finding const> findings) {
+  for (auto const& f : findings)
+    to.push_back({{"case_id", id.text()},
+                  {"check", f.check},
+                  {"ranks", f.ranks},
+                  {"reason", f.reason},
+                  {"evidence", f.evidence}});
+}
+
 } // namespace
 
-json summary_of(run_record const& run, std::span<case_latencies const> latencies) {
-  auto results = json::array(), cases = json::array(), ranks = json::array();
+json summary_of(run_record const& run, std::span<case_latencies const> latencies,
+                std::span<case_judgement const> judgements) {
+  auto results = json::array(), cases = json::array(), ranks = json::array(), findings = json::array();
   for (std::size_t i = 0; i < run.cases.size(); ++i) {
     cases.push_back(case_entry(run.cases[i]));
-    if (latencies[i].pooled) results.push_back(result_summary(run, run.cases[i], latencies[i]));
+    if (latencies[i].pooled) results.push_back(result_summary(run, run.cases[i], latencies[i], judgements[i]));
+    add_findings(findings, run.cases[i].id, judgements[i].findings);
   }
   for (auto const& rank : run.info.ranks) ranks.push_back(encode(rank));
-  return {{"schema", summary_format.text()}, {"status", status_of(run, results)},  {"meta", run.info.job},
-          {"results", std::move(results)},   {"cases", std::move(cases)},          {"missing", missing_of(run)},
-          {"run", run_entry(run)},           {"environment", environment_of(run)}, {"ranks", std::move(ranks)}};
+  return {{"schema", summary_format.text()},
+          {"status", status_of(run, results)},
+          {"meta", run.info.job},
+          {"results", std::move(results)},
+          {"cases", std::move(cases)},
+          {"missing", missing_of(run)},
+          {"findings", std::move(findings)},
+          {"noise", noise_of(run, latencies)},
+          {"memory_per_stream", stream_costs_entry(run)},
+          {"run", run_entry(run)},
+          {"environment", environment_of(run)},
+          {"ranks", std::move(ranks)}};
 }
 
 } // namespace plateau

@@ -18,7 +18,7 @@ run_subcommand add_assemble(CLI::App& program) {
     auto const assembled = assemble(run);
     for (auto const& complaint : assembled.complaints) std::cerr << complaint << '\n';
     show_end_of_run(run.path);
-    return exit_code_of(assembled.record);
+    return assembled.code;
   };
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/cli/front_end.hpp"
 
+#include "orchestrator/analysis/gates.hpp"
 #include "orchestrator/cli/terminal.hpp"
 #include "orchestrator/launch/descendants.hpp"
 #include "orchestrator/launch/run_line.hpp"
@@ -245,9 +246,12 @@ exit_code start_ranks(launch_plan const& plan, std::filesystem::path const& fold
 
 void show_end_of_run(std::filesystem::path const& folder) {
   auto const bytes = read_file(folder / "summary.json");
+  auto const summary = json::parse(bytes);
   auto const relative = std::filesystem::proximate(folder).string();
   auto const shown = relative.starts_with("..") ? folder.string() : relative;
-  std::cout << '\n' << table(json::parse(bytes), {colour_wanted()});
+  std::cout << '\n' << table(summary, {colour_wanted()});
+  auto const failed = failed_gates(summary, summary["run"]["fail_on"].get<std::vector<std::string>>());
+  if (!failed.empty()) std::cout << "gate failed: " << failed << '\n';
   std::cout << "next: plateau show " << shown << '\n' << shown << std::endl;
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/rank/run.hpp"
+#include "orchestrator/analysis/finding.hpp"
+#include "orchestrator/analysis/gates.hpp"
 #include "orchestrator/cli/front_end.hpp"
 #include "orchestrator/cli/programs.hpp"
 #include "orchestrator/cli/subcommands.hpp"
@@ -20,10 +22,12 @@ namespace {
 
 struct run_flags {
   std::string job_file;
-  std::map<std::string, std::string> fields; ///< by field name, as typed
+  std::vector<job_override> fields; ///< as typed
   std::optional<std::int64_t> ranks;
   std::optional<std::string> folder, launcher;
   std::vector<std::string> launch_args;
+  std::optional<std::string> fail_on;
+  std::string blind_to; ///< for selftest's own test
   bool dry_run = false;
   double grace = 30;
   std::string worker;
@@ -32,14 +36,18 @@ struct run_flags {
   std::optional<std::int64_t> expected_ranks;
 };
 
-std::vector<job_override> overrides_of(run_flags const& flags) {
-  std::vector<job_override> overrides;
-  for (auto const& [field, text] : flags.fields) overrides.push_back({field, text});
-  return overrides;
+job read_job(run_flags const& flags) { return parse_job(read_text(flags.job_file), flags.job_file, flags.fields); }
+
+std::vector<std::string> gates_of(run_flags const& flags) {
+  return parse_gates(flags.fail_on.value_or(std::string(default_gates)));
 }
 
-job read_job(run_flags const& flags) {
-  return parse_job(read_text(flags.job_file), flags.job_file, overrides_of(flags));
+// A gate that was asked for must not pass for want of what it looks at.
+void refuse_gates_without_a_soak(run_flags const& flags, job const& j) {
+  if (!flags.fail_on || j.soak.windows > 0) return;
+  for (auto const& gate : gates_of(flags))
+    if (gate == checks::growing.name || gate == checks::inconclusive.name)
+      throw input_error("--fail-on " + gate + " needs a soak, and the job has none (soak.windows is 0)");
 }
 
 // What every rank runs: this program again, told that it is a rank.
@@ -52,6 +60,8 @@ std::vector<std::string> rank_program(run_flags const& flags, launch_plan const&
                              json(this_command_line()).dump(-1, ' ', false, json::error_handler_t::replace),
                              "--started-by", plan.role == launch_role::start_srun ? "srun" : "mpirun",
                              "--expected-ranks", std::to_string(plan.ranks)});
+  if (flags.fail_on) words.push_back("--fail-on=" + *flags.fail_on);
+  if (!flags.blind_to.empty()) words.push_back("--blind-to=" + flags.blind_to);
   if (!flags.folder) words.push_back("--folder-is-ours");
   return words;
 }
@@ -87,12 +97,14 @@ std::optional<std::int64_t> launched_ranks(environment const& env) {
 exit_code as_rank(run_flags const& flags) {
   rank_options options;
   options.job_file = flags.job_file;
-  options.overrides = overrides_of(flags);
+  options.overrides = flags.fields;
   if (flags.folder) options.folder = *flags.folder;
   options.folder_is_ours = flags.folder_is_ours || !flags.folder;
   options.worker = worker_program(flags.worker);
   options.launcher = flags.started_by;
   options.expected_ranks = flags.expected_ranks ? flags.expected_ranks : launched_ranks(current_environment());
+  options.fail_on = gates_of(flags);
+  options.blind_to = flags.blind_to;
   options.grace = std::chrono::duration<double>(flags.grace);
   options.command_line =
       flags.typed.empty() ? this_command_line() : json::parse(flags.typed).get<std::vector<std::string>>();
@@ -116,6 +128,7 @@ exit_code run(run_flags const& flags) {
     throw input_error("--dry-run starts nothing, so it needs no launcher; type it without mpirun or srun");
   if (role == launch_role::rank) return as_rank(flags);
   auto const j = read_job(flags);
+  refuse_gates_without_a_soak(flags, j);
   launch_plan plan;
   plan.role = role;
   plan.ranks = rank_count(flags.ranks, role, current_environment(), visible_gpus());
@@ -153,9 +166,13 @@ run_subcommand add_run(CLI::App& program) {
       ->add_option("--launch-args", flags->launch_args,
                    "further arguments of the launcher, once each; with any, mpirun's hosts are yours to choose, too")
       ->allow_extra_args(false);
+  command->add_option("--fail-on", flags->fail_on,
+                      "checks whose findings make the run bad, exit code 4: " + check_names() +
+                          ", or none; by default " + std::string(default_gates));
   command->add_option("--grace", flags->grace, "seconds that the current case gets after Ctrl-C")
       ->check(CLI::Range(0.0, 86400.0));
   command->add_option("--worker", flags->worker, "")->group("");
+  command->add_option("--blind-to", flags->blind_to, "")->group("");
   command->add_flag("--as-rank", flags->as_rank, "")->group("");
   command->add_flag("--folder-is-ours", flags->folder_is_ours, "")->group("");
   command->add_option("--started-by", flags->started_by, "")->group("");
@@ -163,10 +180,15 @@ run_subcommand add_run(CLI::App& program) {
   command->add_option("--expected-ranks", flags->expected_ranks, "")->group("");
   for (auto const& field : job_fields())
     command
-        ->add_option_function<std::string>(
+        ->add_option_function<std::vector<std::string>>(
             flag_of(field.name),
-            [flags, name = std::string(field.name)](std::string const& text) { flags->fields[name] = text; },
+            [flags, name = std::string(field.name)](std::vector<std::string> const& texts) {
+              for (auto const& text : texts) flags->fields.push_back({name, text});
+            },
             std::string(field.help))
+        ->type_name("TEXT")
+        ->expected(1, field.flag_adds ? 1'000 : 1)
+        ->allow_extra_args(false)
         ->group("Fields of the job");
   return [flags] { return run(*flags); };
 }

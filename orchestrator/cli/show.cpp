@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/analysis/gates.hpp"
 #include "orchestrator/analysis/summary.hpp"
 #include "orchestrator/cli/subcommands.hpp"
 #include "orchestrator/cli/terminal.hpp"
+#include "orchestrator/report/explain.hpp"
+#include "orchestrator/report/junit.hpp"
 #include "orchestrator/report/table.hpp"
 #include "orchestrator/store/run_folder.hpp"
 #include "orchestrator/store/stored_json.hpp"
@@ -17,20 +20,34 @@ namespace {
 struct show_flags {
   std::string run;
   std::string format = "table";
+  std::string fail_on{default_gates};
+  bool explain = false;
 };
 
-exit_code show(show_flags const& flags) {
-  std::filesystem::path file = flags.run;
+json read_summary(std::string const& run) {
+  std::filesystem::path file = run;
   if (std::filesystem::is_directory(file)) file = open_run_folder(file).summary_json();
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored))
     throw input_error(file.string() + " is not there; plateau assemble builds it from what a run left");
-  auto const summary = read_stored_json(file, summary_format);
-  if (flags.format == "json")
+  return read_stored_json(file, summary_format);
+}
+
+exit_code show(show_flags const& flags) {
+  auto const gates = parse_gates(flags.fail_on);
+  auto const summary = read_summary(flags.run);
+  if (flags.explain)
+    std::cout << explanation(summary);
+  else if (flags.format == "json")
     std::cout << summary.dump(2) << '\n';
+  else if (flags.format == "junit")
+    std::cout << junit(summary, gates);
   else
     std::cout << table(summary, {colour_wanted()});
-  return exit_code::good;
+  auto const failed = failed_gates(summary, gates);
+  if (failed.empty()) return exit_code::good;
+  std::cerr << "gate failed: " << failed << '\n';
+  return exit_code::gate_failed;
 }
 
 } // namespace
@@ -38,9 +55,20 @@ exit_code show(show_flags const& flags) {
 run_subcommand add_show(CLI::App& program) {
   auto flags = std::make_shared<show_flags>();
   auto* command = program.add_subcommand("show", "Show a run's results");
-  command->footer("Example: plateau show runs/latest");
+  command->footer("Examples:\n"
+                  "  plateau show runs/latest\n"
+                  "  plateau show runs/latest --explain\n"
+                  "  plateau show runs/latest --format junit --fail-on growing,straggler > plateau.xml");
   command->add_option("RUN", flags->run, "a run folder or a summary.json")->required();
-  command->add_option("--format", flags->format, "table or json")->check(CLI::IsMember({"table", "json"}));
+  auto* format = command->add_option("--format", flags->format, "table, json or junit")
+                     ->check(CLI::IsMember({"table", "json", "junit"}));
+  command
+      ->add_flag("--explain", flags->explain,
+                 "where each allocation comes from: events and bytes per request, operator by operator")
+      ->excludes(format);
+  command->add_option("--fail-on", flags->fail_on,
+                      "checks whose findings give exit code 4: " + check_names() + ", or none; by default " +
+                          std::string(default_gates));
   return [flags] { return show(*flags); };
 }
 

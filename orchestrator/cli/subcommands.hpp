@@ -16,5 +16,6 @@ run_subcommand add_assemble(CLI::App& program);
 run_subcommand add_show(CLI::App& program);
 run_subcommand add_validate(CLI::App& program);
 run_subcommand add_devices(CLI::App& program);
+run_subcommand add_selftest(CLI::App& program);
 
 } // namespace plateau

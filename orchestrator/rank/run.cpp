@@ -11,6 +11,7 @@
 #include "orchestrator/store/run_folder.hpp"
 #include "schemas/codec.hpp"
 #include "schemas/host.hpp"
+#include "schemas/injection.hpp"
 #include "schemas/run_record.hpp"
 
 #include <algorithm>
@@ -107,6 +108,15 @@ void check_world(communicator const& ranks, rank_options const& options) {
                     "that plateau was built with");
 }
 
+// A fault that never acts would prove nothing.
+void refuse_faults_on_no_rank(job const& j, int ranks) {
+  std::vector<problem> problems;
+  for (auto const& text : j.inject)
+    if (auto const planted = read_injection(text, "inject", problems); planted.rank && *planted.rank >= ranks)
+      throw refused("inject: \"" + text + "\" is for rank " + std::to_string(*planted.rank) +
+                    ", and the ranks are 0 to " + std::to_string(ranks - 1));
+}
+
 // One run, on this rank.
 class rank_run {
 public:
@@ -183,6 +193,7 @@ void rank_run::agree_on_job() {
       },
       "reading the job");
   job_ = parse_job(text, "job");
+  refuse_faults_on_no_rank(job_, ranks_.size());
   ranks_.set_patience(communicator::seconds(job_.timeouts_s.collective));
 }
 
@@ -301,6 +312,7 @@ void rank_run::write_down_the_run(std::vector<rank_info> const& infos) {
   utsname names{};
   uname(&names);
   info.versions["kernel"] = names.release;
+  info.fail_on = options_.fail_on;
   info.job = to_json(job_);
   info.ranks = infos;
   auto const device = infos.front().device ? infos.front().device->name : std::string("no device");
@@ -467,7 +479,7 @@ rank_end rank_run::finish(std::string const& stopped) {
 // Makes the results of what was measured, and writes down how the run ended.
 rank_end rank_run::conclude(run_outcome const& outcome) {
   try {
-    auto const assembled = beating([&] { return assemble(folder_, outcome); });
+    auto const assembled = beating([&] { return assemble(folder_, outcome, options_.blind_to); });
     for (auto const& complaint : assembled.complaints) voice_.say(run_line::kind::note, complaint);
     write_outcome(folder_, *assembled.record.outcome);
     return {static_cast<exit_code>(assembled.record.outcome->exit_code), folder_.path};

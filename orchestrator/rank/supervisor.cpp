@@ -4,6 +4,7 @@
 #include "orchestrator/rank/communicator.hpp"
 #include "schemas/error.hpp"
 #include "schemas/host.hpp"
+#include "schemas/injection.hpp"
 
 #include <system_error>
 
@@ -137,6 +138,7 @@ case_result supervisor::result(case_status status, std::string reason) const {
   r.started = started_;
   r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
   r.device = device_;
+  for (auto const& planted : injections_for(hello_.run, id_, hello_.rank)) r.warnings.push_back(warning_about(planted));
   return r;
 }
 

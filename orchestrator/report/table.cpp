@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/report/table.hpp"
 
+#include "orchestrator/analysis/finding.hpp"
 #include "orchestrator/analysis/summary.hpp"
+#include "orchestrator/report/text.hpp"
 #include "schemas/job.hpp"
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
+#include <cmath>
 #include <map>
 #include <string>
 #include <string_view>
@@ -18,35 +20,6 @@ namespace plateau {
 namespace {
 
 constexpr std::string_view red = "\033[31m", yellow = "\033[33m", green = "\033[32m", plain_text = "\033[0m";
-constexpr std::size_t gap = 2;
-
-using row = std::vector<std::string>;
-
-std::string formatted(char const* format, double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
-// A count, a rate, or events per request: a whole number as one, else with a digit or two.
-std::string count_text(json const& number) {
-  if (number.is_null()) return "-";
-  if (number.is_number_integer()) return number.dump();
-  auto const value = number.get<double>();
-  return formatted(value < 10 ? "%.2f" : value < 100 ? "%.1f" : "%.0f", value);
-}
-
-std::string bytes_text(json const& number) {
-  if (number.is_null()) return "-";
-  constexpr std::array units{"B", "KiB", "MiB", "GiB", "TiB"};
-  auto value = number.get<double>();
-  std::size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < units.size(); ++unit) value /= 1024;
-  bool const whole = value == static_cast<double>(static_cast<std::int64_t>(value));
-  return formatted(whole || value >= 100 ? "%.0f " : "%.1f ", value) + units[unit];
-}
-
-std::string stable_text(json const& stable) { return stable.is_null() ? "?" : stable.get<bool>() ? "yes" : "no"; }
 
 // "encoder_block float32, hidden 256, batch 2, seq 32, closed loop, intra-op threads 1"
 std::string header(json const& meta) {
@@ -78,6 +51,14 @@ std::string percentile_text(json const& result, std::string const& name, body& b
   return text + "~";
 }
 
+// "PLATEAU from window 2", "GROWING", "-" where there was no soak.
+std::string memory_text(json const& growth) {
+  if (growth.is_null()) return "-";
+  auto text = growth["outcome"].get<std::string>();
+  if (growth.contains("plateau_from")) text += " from window " + growth["plateau_from"].dump();
+  return text;
+}
+
 row measured_row(json const& result, body& b) {
   auto const& churn = result["churn"];
   auto const& after = result["memory_post"];
@@ -88,8 +69,11 @@ row measured_row(json const& result, body& b) {
           churn.is_null() ? "-" : count_text(churn["allocation_events_per_request"]),
           count_text(result["segment_alloc_event_delta"]),
           after.is_null() ? "-" : bytes_text(after["reserved_bytes"]),
+          result["growth"].is_null()
+              ? "-"
+              : bytes_text(std::round(result["growth"]["bytes_per_1000_requests"].get<double>())),
           result["ranks_measured"].dump() + "/" + result["ranks_total"].dump(),
-          stable_text(result["memory_stable"])};
+          memory_text(result["growth"])};
 }
 
 json const* find_result(json const& summary, std::string const& id) {
@@ -112,26 +96,9 @@ std::string status_text(json const& entry, table_style style) {
   return painted(status, colour_of(status), style) + (reason.empty() ? "" : "  " + reason);
 }
 
-// Text columns to the left, numbers to the right; the last column is not padded.
-std::string line(row const& cells, std::vector<std::size_t> const& widths) {
-  std::string text;
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    auto const padding = std::string(widths[i] - cells[i].size(), ' ');
-    if (i > 0) text += std::string(gap, ' ');
-    text += i == 0 ? cells[i] + padding : padding + cells[i];
-  }
-  return text;
-}
-
-std::vector<std::size_t> widths_of(std::vector<row> const& rows) {
-  std::vector<std::size_t> widths(rows[0].size(), 0);
-  for (auto const& cells : rows)
-    for (std::size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], cells[i].size());
-  return widths;
-}
-
 std::string case_lines(json const& summary, body& b, table_style style) {
-  b.rows = {{"case", "p50 ms ", "p99 ms ", "req/s", "alloc/req", "segments", "reserved", "ranks", "stable"}};
+  b.rows = {
+      {"case", "p50 ms ", "p99 ms ", "req/s", "alloc/req", "segments", "reserved", "growth/1k", "ranks", "memory"}};
   std::vector<std::pair<json const*, row>> lines; // of the whole grid; a case without a result has its name alone
   for (auto const& entry : summary["cases"]) {
     auto const id = entry["case_id"].get<std::string>();
@@ -162,10 +129,60 @@ std::string joined(std::vector<std::string> const& parts) {
   return text;
 }
 
+// What the columns do not show already.
+std::string finding_lines(json const& summary, table_style style) {
+  std::string text;
+  for (auto const& found : summary["findings"]) {
+    auto const check = found["check"].get<std::string>();
+    if (check == checks::churn.name || check == checks::skipped.name) continue;
+    text += found["case_id"].get<std::string>() + "  " +
+            painted(check, check == checks::growing.name ? red : yellow, style) + "  " +
+            found["reason"].get<std::string>() + "\n";
+  }
+  return text;
+}
+
+// What workers warned of, each text once, with where it was said first.
+std::string warning_lines(json const& summary, table_style style) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> warnings; // text, and "case, rank N" for each time
+  for (auto const& entry : summary["cases"])
+    for (auto const& rank : entry["ranks"]) {
+      if (!rank.contains("warnings")) continue;
+      for (auto const& text : rank["warnings"]) {
+        auto const same = [&](auto const& known) { return known.first == text; };
+        auto found = std::ranges::find_if(warnings, same);
+        if (found == warnings.end()) found = warnings.insert(found, {text.get<std::string>(), {}});
+        found->second.push_back(entry["case_id"].get<std::string>() + ", rank " + rank["rank"].dump());
+      }
+    }
+  std::string lines;
+  for (auto const& [text, places] : warnings)
+    lines += painted("warning", yellow, style) + "  " + places[0] + ": " + text +
+             (places.size() > 1 ? " (and " + std::to_string(places.size() - 1) + " times more)" : "") + "\n";
+  return lines;
+}
+
+// "PLATEAU in 4 of 6 measured cases; GROWING in 2 (eager.c2, eager.c4)"
+std::string verdict_line(json const& summary, table_style style) {
+  std::map<std::string, std::vector<std::string>> cases; // by outcome
+  for (auto const& result : summary["results"])
+    if (!result["growth"].is_null())
+      cases[result["growth"]["outcome"].get<std::string>()].push_back(result["case_id"].get<std::string>());
+  if (cases.empty()) return "growth was not judged: the job has no soak\n";
+  auto const count = [&](char const* outcome) { return cases[outcome].size(); };
+  auto text = painted("PLATEAU", count("PLATEAU") == summary["results"].size() ? green : plain_text, style) + " in " +
+              std::to_string(count("PLATEAU")) + " of " + std::to_string(summary["results"].size()) +
+              (summary["results"].size() == 1 ? " measured case" : " measured cases");
+  for (auto const& [outcome, colour] : {std::pair{"GROWING", red}, std::pair{"INCONCLUSIVE", yellow}})
+    if (count(outcome) > 0)
+      text += "; " + painted(outcome, colour, style) + " in " + std::to_string(count(outcome)) + " (" +
+              joined(cases[outcome]) + ")";
+  return text + "\n";
+}
+
 // "memory stable in 2 of 6 measured cases (arena.c2, arena.c4); churn 11 events per request in eager"
 std::string memory_line(json const& summary, table_style style) {
   auto const& results = summary["results"];
-  if (results.empty()) return "nothing was measured\n";
   std::vector<std::string> stable, churn;
   std::map<std::string, std::vector<std::string>> churn_of_mode; // each figure once
   for (auto const& result : results) {
@@ -190,8 +207,11 @@ std::string memory_line(json const& summary, table_style style) {
 std::string table(json const& summary, table_style style) {
   check_format(summary, summary_format);
   body b;
-  auto text = header(summary["meta"]) + case_lines(summary, b, style);
-  return text + footnotes(b) + memory_line(summary, style);
+  auto text = header(summary["meta"]) + case_lines(summary, b, style) + footnotes(b) + finding_lines(summary, style);
+  text += warning_lines(summary, style);
+  if (summary["results"].empty()) return text + "nothing was measured\n";
+  if (auto const noise = summary["noise"]["told"].get<std::string>(); !noise.empty()) text += noise + "\n";
+  return text + memory_line(summary, style) + verdict_line(summary, style);
 }
 
 } // namespace plateau

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/store/assemble.hpp"
 
+#include "orchestrator/analysis/gates.hpp"
+#include "orchestrator/analysis/judgement.hpp"
 #include "orchestrator/analysis/outcome.hpp"
-
 #include "orchestrator/analysis/summary.hpp"
 #include "orchestrator/store/durable.hpp"
 #include "orchestrator/store/raw_result.hpp"
@@ -38,56 +39,48 @@ std::optional<case_result> read_result(run_folder const& folder, run_record cons
   }
 }
 
-// Takes the samples out of a result: all latencies of its stream threads, in ascending order.
-std::vector<std::int64_t> take_latencies(measurement& m) {
-  std::vector<std::int64_t> all;
-  for (auto const& thread : m.latency_ns) all.insert(all.end(), thread.begin(), thread.end());
-  sort_times(all);
-  m.latency_ns = {};
-  m.start_ns = {};
-  return all;
-}
-
 // Reads a case rank by rank into run.h5 and `record`, and summarises its latencies.
 case_latencies assemble_case(run_folder const& folder, run_record const& run, case_record& record, run_file& file,
                              std::vector<std::string>& complaints) {
   auto const world = run.info.ranks.size();
   auto group = file.begin(record.id);
-  case_latencies latencies;
-  latencies.by_rank.resize(world);
-  sorted_runs samples;
+  latency_collector latencies(world);
   for (std::size_t rank = 0; rank < world; ++rank) {
     auto result = read_result(folder, run, record.id, static_cast<std::int64_t>(rank), complaints);
     if (result) {
       group.add(*result);
-      if (result->measured) {
-        samples.push_back(take_latencies(*result->measured));
-        latencies.by_rank[rank] = summarise(std::span(samples).last(1));
-      }
+      if (result->measured) latencies.take(result->rank, *result->measured);
     }
     record.by_rank.push_back(std::move(result));
   }
   group.finish(record);
-  latencies.pooled = summarise(samples);
-  return latencies;
+  return latencies.finish();
 }
 
 } // namespace
 
-assembly assemble(run_folder const& folder, std::optional<run_outcome> outcome) try {
+assembly assemble(run_folder const& folder, std::optional<run_outcome> outcome, std::string_view blind_to) try {
   assembly out;
   out.record = read_record(folder, std::move(outcome));
   run_file file(folder, out.record.info, out.record.run);
   std::vector<case_latencies> latencies;
+  std::vector<case_judgement> judgements;
   for (auto const& id : cases_of(out.record.run)) {
     auto& record = out.record.cases.emplace_back(case_record{id, {}});
     latencies.push_back(assemble_case(folder, out.record, record, file, out.complaints));
+    judgements.push_back(judge_case(out.record.run, record, latencies.back()));
+    std::erase_if(judgements.back().findings, [&](finding const& f) { return f.check == blind_to; });
   }
-  auto const code = exit_code_of(out.record);
-  file.finish(code != exit_code::incomplete);
-  if (out.record.outcome && out.record.outcome->exit_code == static_cast<std::int64_t>(exit_code::good))
-    out.record.outcome->exit_code = static_cast<std::int64_t>(code);
-  out.summary = with_checksum(summary_of(out.record, latencies));
+  out.code = exit_code_of(out.record);
+  file.finish(out.code != exit_code::incomplete);
+  auto summary = summary_of(out.record, latencies, judgements);
+  if (out.code == exit_code::good && !failed_gates(summary, out.record.info.fail_on).empty())
+    out.code = exit_code::gate_failed;
+  if (auto& end = out.record.outcome; end && end->exit_code == static_cast<std::int64_t>(exit_code::good)) {
+    end->exit_code = static_cast<std::int64_t>(out.code);
+    summary["run"]["outcome"] = encode(*end);
+  }
+  out.summary = with_checksum(std::move(summary));
   write_durably(folder.summary_json(), out.summary.dump(2) + "\n");
   return out;
 } catch (h5::error const& e) {

@@ -111,7 +111,7 @@ TEST(sort_times, sorts_times_of_every_magnitude) {
 
 TEST(nth_smallest, of_several_runs_is_that_of_the_pool) {
   std::mt19937_64 random(5);
-  sorted_runs runs{{}, {}, {7}, {}};
+  std::vector<std::vector<std::int64_t>> runs{{}, {}, {7}, {}};
   for (auto& run : runs)
     for (auto count = random() % 200; count > 0; --count) run.push_back(static_cast<std::int64_t>(random() % 90));
   std::vector<std::int64_t> pool;
@@ -125,9 +125,9 @@ TEST(nth_smallest, of_several_runs_is_that_of_the_pool) {
 
 TEST(summarise, several_runs_as_if_they_were_one) {
   auto const all = samples(480);
-  sorted_runs runs(3);
+  std::vector<std::vector<std::int64_t>> runs(3);
   for (std::size_t i = 0; i < all.size(); ++i) runs[i * i % 3].push_back(all[i]);
-  sorted_runs const pooled{all};
+  std::vector<std::vector<std::int64_t>> const pooled{all};
   auto const a = *summarise(runs), b = *summarise(pooled);
   EXPECT_EQ(a.count, 480);
   EXPECT_EQ(a.mean, b.mean);

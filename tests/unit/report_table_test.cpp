@@ -37,9 +37,14 @@ TEST_F(the_table, says_what_ran_then_has_a_line_for_each_case) {
   auto const lines = lines_of(shown());
   ASSERT_GE(lines.size(), 8u) << shown();
   EXPECT_EQ(lines[0], "encoder_block float32, hidden 64, batch 2, seq 8, closed loop, intra-op threads 1");
-  EXPECT_THAT(lines[1], MatchesRegex("case +p50 ms +p99 ms +req/s +alloc/req +segments +reserved +ranks +stable"));
-  EXPECT_THAT(lines[2], MatchesRegex("eager.c2 +0\\.[0-9]{3} +0\\.[0-9]{3}~ +[0-9]+ +11 +0 +8 MiB +2/2 +no"));
-  EXPECT_THAT(lines[4], MatchesRegex("arena.c2 +0\\.[0-9]{3} +0\\.[0-9]{3}~ +[0-9]+ +0 +0 +8 MiB +2/2 +yes"));
+  EXPECT_THAT(lines[1],
+              MatchesRegex("case +p50 ms +p99 ms +req/s +alloc/req +segments +reserved +growth/1k +ranks +memory"));
+  EXPECT_THAT(
+      lines[2],
+      MatchesRegex("eager.c2 +0\\.[0-9]{3} +0\\.[0-9]{3}~ +[0-9]+ +11 +0 +8 MiB +0 B +2/2  PLATEAU from window 0"));
+  EXPECT_THAT(
+      lines[4],
+      MatchesRegex("arena.c2 +0\\.[0-9]{3} +0\\.[0-9]{3}~ +[0-9]+ +0 +0 +8 MiB +0 B +2/2  PLATEAU from window 0"));
 }
 
 TEST_F(the_table, marks_percentiles_that_need_more_samples) {
@@ -51,7 +56,7 @@ TEST_F(the_table, marks_percentiles_that_need_more_samples) {
 
 TEST_F(the_table, ends_with_what_is_known_of_the_memory) {
   EXPECT_THAT(shown(), EndsWith("\nmemory stable in 2 of 4 measured cases (arena.c2, arena.c3); churn 11 events per "
-                                "request in eager\n"));
+                                "request in eager\nPLATEAU in 4 of 4 measured cases\n"));
 }
 
 TEST_F(the_table, gives_cases_that_did_not_pass_a_line_with_status_and_reason) {
@@ -60,7 +65,7 @@ TEST_F(the_table, gives_cases_that_did_not_pass_a_line_with_status_and_reason) {
   store(folder, failed_result(info, {"arena", 3, 0}, 1, case_status::crashed, "killed by SIGSEGV"));
   auto const lines = lines_of(shown());
   EXPECT_EQ(lines[3], "eager.c3  skipped  no C++ compiler; set CXX");
-  EXPECT_THAT(lines[5], MatchesRegex("arena.c3 .* 1/2 +yes  crashed  rank 1: killed by SIGSEGV"));
+  EXPECT_THAT(lines[5], MatchesRegex("arena.c3 .* 1/2  PLATEAU from window 0  crashed  rank 1: killed by SIGSEGV"));
 }
 
 TEST_F(the_table, of_a_run_that_measured_nothing_says_so) {
@@ -80,7 +85,7 @@ TEST_F(the_table, shows_a_dash_where_the_counters_cannot_tell) {
   auto blind = synthetic_result(info, run, {"arena", 2, 0}, 0);
   blind.measured->counters_unavailable = "caching is off";
   store(folder, blind);
-  EXPECT_THAT(lines_of(shown())[4], MatchesRegex("arena.c2 .* - +- +- +2/2 +\\?"));
+  EXPECT_THAT(lines_of(shown())[4], MatchesRegex("arena.c2 .* - +- +- +0 B +2/2  PLATEAU.*"));
 }
 
 TEST_F(the_table, columns_line_up) {

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/analysis/judgement.hpp"
+
+#include "orchestrator/analysis/across_ranks.hpp"
+#include "orchestrator/analysis/outcome.hpp"
+#include "orchestrator/analysis/result_summary.hpp"
+#include "orchestrator/analysis/steadiness.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace plateau {
+
+namespace {
+
+/// A rank's series that decided, and whose it is.
+struct decisive {
+  std::int64_t rank;
+  series_growth const* series;
+};
+
+// Of the ranks with this outcome: the series of this outcome, the fastest rise first.
+std::vector<decisive> decisive_series(std::vector<rank_growth> const& growth, growth_outcome outcome) {
+  std::vector<decisive> found;
+  for (auto const& rank : growth) {
+    if (rank.outcome != outcome) continue;
+    for (auto const& series : rank.series)
+      if (series.outcome == outcome) found.push_back({rank.rank, &series});
+  }
+  std::ranges::stable_sort(found, [](decisive const& a, decisive const& b) {
+    return a.series->bytes_per_1000_requests > b.series->bytes_per_1000_requests;
+  });
+  return found;
+}
+
+// What the tracked window of a rank allocated and did not free, by the operator that kept most; nothing if none did.
+op_events const* keeper(case_record const& record, std::int64_t rank) {
+  auto const& result = record.by_rank[static_cast<std::size_t>(rank)];
+  if (!result || !result->measured || !result->measured->tracked) return nullptr;
+  auto const kept = [](op_events const& op) { return op.allocated_bytes - op.freed_bytes; };
+  auto const& ops = result->measured->tracked->ops;
+  auto const most = std::ranges::max_element(ops, {}, kept);
+  return most != ops.end() && kept(*most) > 0 ? &*most : nullptr;
+}
+
+std::string reason_of(std::vector<decisive> const& found, std::vector<std::int64_t> const& ranks) {
+  auto const& worst = found.front();
+  auto text = rank_list(ranks) + ": ";
+  if (ranks.size() > 1) text += "worst on rank " + std::to_string(worst.rank) + ", where ";
+  return text + worst.series->reason;
+}
+
+void judge_growth_of(case_record const& record, growth_outcome outcome, check const& about, case_judgement& out) {
+  auto const found = decisive_series(out.growth, outcome);
+  if (found.empty()) return;
+  finding f{about.name, {}, "", json::object()};
+  for (auto const& each : found) f.ranks.push_back(each.rank);
+  std::ranges::sort(f.ranks);
+  f.ranks.erase(std::unique(f.ranks.begin(), f.ranks.end()), f.ranks.end());
+  f.reason = reason_of(found, f.ranks);
+  auto const& worst = found.front();
+  f.evidence = {{"rank", worst.rank},
+                {"series", worst.series->series},
+                {"bytes_per_1000_requests", number(worst.series->bytes_per_1000_requests)}};
+  if (auto const* op = keeper(record, worst.rank); op != nullptr && outcome == growth_outcome::growing) {
+    f.evidence["op"] = op->op;
+    f.evidence["op_kept_bytes"] = op->allocated_bytes - op->freed_bytes;
+    f.reason += "; kept by " + (op->op.empty() ? "code outside of any operator" : op->op);
+  }
+  out.findings.push_back(std::move(f));
+}
+
+void judge_churn(case_record const& record, case_judgement& out) {
+  finding f{checks::churn.name, {}, "", json::object()};
+  for (auto const& result : record.by_rank) {
+    if (!result || !result->measured) continue;
+    auto const reason = instability(*result);
+    if (reason.empty()) continue;
+    if (f.ranks.empty()) f.reason = reason;
+    f.ranks.push_back(result->rank);
+    auto const& m = *result->measured;
+    f.evidence[std::to_string(result->rank)] = m.post.allocation_events - m.pre.allocation_events;
+  }
+  if (!f.ranks.empty()) out.findings.push_back(std::move(f));
+}
+
+void judge_skipped(case_record const& record, case_judgement& out) {
+  auto const verdict = verdict_of(record);
+  if (verdict.status == case_status::skipped)
+    out.findings.push_back({checks::skipped.name, {}, verdict.reason, json::object()});
+}
+
+void append(std::vector<finding> more, case_judgement& out) {
+  std::ranges::move(more, std::back_inserter(out.findings));
+}
+
+} // namespace
+
+case_judgement judge_case(job const& run, case_record const& record, case_latencies const& latencies) {
+  case_judgement out;
+  out.growth = judge_growth(record);
+  judge_growth_of(record, growth_outcome::growing, checks::growing, out);
+  judge_growth_of(record, growth_outcome::inconclusive, checks::inconclusive, out);
+  judge_churn(record, out);
+  append(unequal_counters(run, record), out);
+  append(stragglers(latencies), out);
+  if (auto const found = unsteady(latencies.steadiness_by_rank)) out.findings.push_back(*found);
+  judge_skipped(record, out);
+  return out;
+}
+
+} // namespace plateau

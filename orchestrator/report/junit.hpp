@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "schemas/json.hpp"
+
+#include <span>
+#include <string>
+
+namespace plateau {
+
+/// A summary as JUnit XML: one test suite for the run; in it a test for each case, which passes if the case did, and
+/// for each measured case a test for each check. A finding fails its test if its check is one of `gates`; else it is
+/// the text of a test that passes. A check that could not be made is skipped. Throws format_error as table() does.
+std::string junit(json const& summary, std::span<std::string const> gates);
+
+} // namespace plateau
