@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "schemas/run_record.hpp"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace plateau {
+
+/// Does memory keep rising with requests? The rules and their power: docs/measurement.md, "Growth".
+enum class growth_outcome { plateau, inconclusive, growing };
+
+constexpr auto names(growth_outcome) {
+  return std::array{std::pair{growth_outcome::plateau, "PLATEAU"},
+                    std::pair{growth_outcome::inconclusive, "INCONCLUSIVE"},
+                    std::pair{growth_outcome::growing, "GROWING"}};
+}
+
+/// One memory series of one rank over its soak. Windows count from 1; 0 is the point before the first.
+struct series_growth {
+  std::string_view series; ///< allocated_bytes, reserved_bytes, outside_bytes or host_resident_bytes
+  growth_outcome outcome = growth_outcome::inconclusive;
+  std::string reason;                 ///< one sentence with its figures, without the series' name
+  double bytes_per_1000_requests = 0; ///< over the last half; of an allocator series exact, else Theil and Sen's slope
+  std::optional<double> low, high;    ///< its 95% interval, widened for autocorrelation; absent when exact
+  std::optional<std::int64_t> plateau_from;   ///< PLATEAU: the window since which it has been level
+  std::optional<std::int64_t> onset;          ///< GROWING: the window in which it began to rise
+  std::optional<std::int64_t> windows_needed; ///< INCONCLUSIVE: windows that a soak would need to tell, if any would do
+  std::optional<double>
+      seconds_to_full; ///< GROWING: until the device is full (resident set: the machine's memory), at this rate
+};
+
+/// What became of a rank's memory: growing if any series is, else inconclusive if any is.
+struct rank_growth {
+  std::int64_t rank = 0;
+  growth_outcome outcome = growth_outcome::plateau;
+  std::vector<series_growth> series;
+};
+
+/// The least rise over a whole soak, in bytes, that counts in a noisy series at this level: 1 MiB, or 0.1% of it if
+/// that is more.
+double practical_threshold(double level);
+
+/// Judges each rank that has a memory curve, that of a case that did not pass too, in the order of ranks.
+std::vector<rank_growth> judge_growth(case_record const& record);
+
+/// The case's outcome: growing if any rank is, else inconclusive if any is. Nothing when no rank has a curve.
+std::optional<growth_outcome> outcome_of(std::span<rank_growth const> ranks);
+
+} // namespace plateau
