@@ -11,12 +11,9 @@
 namespace plateau {
 namespace {
 
-using testing::HasSubstr;
 
 constexpr std::int64_t seed = 20260304;
 
-std::string_view name_of(growth_outcome outcome) { return names(outcome)[static_cast<std::size_t>(outcome)].second; }
-void PrintTo(growth_outcome outcome, std::ostream* out) { *out << name_of(outcome); }
 
 series_growth judged(trace const& values, std::string_view series = "outside_bytes") {
   auto const ranks = judge_growth(record_of({curve_of(values, series)}));
