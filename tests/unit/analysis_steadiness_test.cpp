@@ -171,6 +171,15 @@ TEST(steadiness, raises_at_most_2_alarms_on_2000_steady_traces) {
   EXPECT_LE(alarms, 2);
 }
 
+// A correlation of 0.8, common to all threads, over as few as 120 requests: blocks resemble their neighbours.
+TEST(steadiness, seldom_takes_noise_that_is_slower_than_its_blocks_for_a_change) {
+  std::mt19937_64 random(2026);
+  int alarms = 0;
+  for (int i = 0; i < 1000; ++i)
+    alarms += steadiness_of(trace({4, 120, 0.15, 0.8, true}, flat, random))->course != latency_course::steady;
+  EXPECT_LE(alarms, 20);
+}
+
 // Ordinary noise: sigma up to 0.05, correlation up to 0.3, 1% outliers; 960 requests.
 TEST(steadiness, finds_at_least_1990_of_2000_changes_of_ten_percent) {
   std::mt19937_64 random(2026);
