@@ -31,9 +31,9 @@ std::vector<finding> unequal_counters(job const& run, case_record const& record)
 /// one when all of this holds:
 ///
 /// - the 95% interval of its p50 lies above that of the middle rank;
-/// - of 5 ranks or more: its modified z-score 0.6745 (p50 - median) / MAD over ranks (Iglewicz and Hoaglin, How to
-///   Detect and Handle Outliers, 1993) is above 3.5 and above what the slowest of so few healthy ranks reaches, and its
-///   p50 is more than 3% above the median of the p50s;
+/// - of 5 ranks or more: its p50 is more than 3% above the median of the p50s, and its modified z-score
+///   0.6745 (p50 - median) / MAD (Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993) is above
+///   3.5 + 40 / ranks, as the slowest of few healthy ranks is often above 3.5;
 /// - of fewer ranks, or where the MAD is 0: its p50 is more than 10% above that median, of two ranks above the other's.
 ///
 /// Nothing with fewer than 2 ranks whose samples suffice for an interval.
