@@ -7,6 +7,7 @@
 #include "orchestrator/analysis/steadiness.hpp"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <utility>
 
@@ -44,11 +45,22 @@ op_events const* keeper(case_record const& record, std::int64_t rank) {
   return most != ops.end() && kept(*most) > 0 ? &*most : nullptr;
 }
 
+std::string words_for(std::string_view series) {
+  constexpr std::array words{std::pair{"allocated_bytes", "live memory"},
+                             std::pair{"reserved_bytes", "reserved memory"},
+                             std::pair{"outside_bytes", "memory outside of the allocator"},
+                             std::pair{"host_resident_bytes", "the worker's resident set"}};
+  for (auto const& [name, meaning] : words)
+    if (series == name) return meaning;
+  return std::string(series);
+}
+
 std::string reason_of(std::vector<decisive> const& found, std::vector<std::int64_t> const& ranks) {
   auto const& worst = found.front();
   auto text = rank_list(ranks) + ": ";
   if (ranks.size() > 1) text += "worst on rank " + std::to_string(worst.rank) + ", where ";
-  return text + worst.series->reason;
+  auto const* verb = worst.series->outcome == growth_outcome::growing ? " " : ": "; // "live memory grows ..."
+  return text + words_for(worst.series->series) + verb + worst.series->reason;
 }
 
 void judge_growth_of(case_record const& record, growth_outcome outcome, check const& about, case_judgement& out) {

@@ -46,23 +46,42 @@ void expect_sums(std::vector<op_events> const& ops, counters const& before, coun
   EXPECT_EQ(sum.allocated_bytes - sum.freed_bytes, after.allocated_bytes - before.allocated_bytes);
 }
 
-TEST_F(attribution_of_ops, names_the_path_of_operators_and_books_a_users_free_on_none) {
+TEST_F(attribution_of_ops, names_the_path_of_operators_and_books_a_free_on_the_one_that_allocated) {
   request();
   start_tracking();
   {
     op_tracker const tracker;
-    at::linear(x, weight, bias);
+    at::linear(x, weight, bias); // dropped here, by no operator
   }
   auto const ops = stop_tracking();
-  ASSERT_EQ(ops.size(), 2u);
-  EXPECT_EQ(ops[0].op, "");
+  ASSERT_EQ(ops.size(), 1u);
+  EXPECT_EQ(ops[0].op, "aten::linear/aten::addmm");
+  EXPECT_EQ(ops[0].allocation_events, 1);
+  EXPECT_EQ(ops[0].allocated_bytes, 4 * 64 * 4);
   EXPECT_EQ(ops[0].free_events, 1);
   EXPECT_EQ(ops[0].freed_bytes, 4 * 64 * 4);
-  EXPECT_EQ(ops[0].allocation_events, 0);
-  EXPECT_EQ(ops[1].op, "aten::linear/aten::addmm");
-  EXPECT_EQ(ops[1].allocation_events, 1);
-  EXPECT_EQ(ops[1].allocated_bytes, 4 * 64 * 4);
-  EXPECT_EQ(ops[1].free_events, 0);
+}
+
+TEST_F(attribution_of_ops, books_the_free_of_an_older_block_on_none) {
+  auto older = std::make_optional(request());
+  start_tracking();
+  older.reset();
+  auto const ops = stop_tracking();
+  ASSERT_EQ(ops.size(), 1u);
+  EXPECT_EQ(ops[0].op, "");
+  EXPECT_EQ(ops[0].free_events, 1);
+}
+
+TEST_F(attribution_of_ops, tells_what_an_operator_keeps) {
+  request();
+  std::vector<at::Tensor> kept;
+  start_tracking();
+  {
+    op_tracker const tracker;
+    for (int i = 0; i < 3; ++i) kept.push_back(at::gelu(request()));
+  }
+  for (auto const& op : stop_tracking())
+    EXPECT_EQ(op.allocated_bytes - op.freed_bytes, op.op == "aten::gelu" ? 3 * 4 * 64 * 4 : 0) << op.op;
 }
 
 TEST_F(attribution_of_ops, names_a_scope_that_is_no_operator_after_its_own_name_is_gone) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/analysis/across_ranks.hpp"
 
+#include "orchestrator/analysis/outcome.hpp"
+
 #include "tests/support/synthetic_run.hpp"
 
 #include <gmock/gmock.h>
@@ -140,7 +142,7 @@ case_latencies latencies_of(std::vector<double> const& levels_us, std::size_t co
   std::uniform_real_distribution<double> uniform(0.995, 1.005);
   case_latencies out;
   for (auto const level : levels_us) {
-    sorted_runs one(1);
+    std::vector<std::vector<std::int64_t>> one(1);
     while (one[0].size() < count) one[0].push_back(static_cast<std::int64_t>(1000 * level * uniform(random)));
     sort_times(one[0]);
     out.by_rank.push_back(summarise(one));

@@ -11,9 +11,7 @@
 namespace plateau {
 namespace {
 
-
 constexpr std::int64_t seed = 20260304;
-
 
 series_growth judged(trace const& values, std::string_view series = "outside_bytes") {
   auto const ranks = judge_growth(record_of({curve_of(values, series)}));

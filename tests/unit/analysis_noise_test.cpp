@@ -25,7 +25,8 @@ struct noise : testing::Test {
       auto& record = run.cases.emplace_back(case_record{id, {}});
       for (std::int64_t rank = 0; rank < 2; ++rank) record.by_rank.push_back(synthetic_result(run.info, j, id, rank));
       for (auto& result : record.by_rank) result->measured->wall_ns = 1'000'000'000;
-      latencies.emplace_back().pooled = summarise(sorted_runs{std::vector<std::int64_t>(80, 400'000)});
+      latencies.emplace_back().pooled =
+          summarise(std::vector<std::vector<std::int64_t>>{std::vector<std::int64_t>(80, 400'000)});
     }
   }
 

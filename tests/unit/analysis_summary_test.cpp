@@ -29,23 +29,17 @@ struct summarising : testing::Test {
     return record;
   }
 
-  json summarised(run_record const& record) {
+  json summarised(run_record record) {
     std::vector<case_latencies> latencies;
-    for (auto const& entry : record.cases) {
-      auto& of_case = latencies.emplace_back();
-      sorted_runs runs;
-      for (auto const& result : entry.by_rank) {
-        of_case.by_rank.emplace_back();
-        if (!result || !result->measured) continue;
-        std::vector<std::int64_t> all;
-        for (auto const& thread : result->measured->latency_ns) all.insert(all.end(), thread.begin(), thread.end());
-        sort_times(all);
-        runs.push_back(all);
-        of_case.by_rank.back() = summarise(std::span(runs).last(1));
-      }
-      of_case.pooled = summarise(runs);
+    std::vector<case_judgement> judgements;
+    for (auto& entry : record.cases) {
+      latency_collector samples(entry.by_rank.size());
+      for (auto& result : entry.by_rank)
+        if (result && result->measured) samples.take(result->rank, *result->measured);
+      latencies.push_back(samples.finish());
+      judgements.push_back(judge_case(record.run, entry, latencies.back()));
     }
-    return summary_of(record, latencies);
+    return summary_of(record, latencies, judgements);
   }
 };
 

@@ -11,9 +11,10 @@ namespace plateau {
 
 /// Which operator allocates and frees what. While tracking is on, each stream thread that holds an
 /// `op_tracker` keeps a stack of the operators it is in, and every allocator event of that thread is booked
-/// on that stack's path; events of other threads are booked on "". A free is booked where it happens: a
-/// temporary dropped in user code on "". Off, an event costs one relaxed load. Start and stop at quiet
-/// points; what was booked in between adds up to the difference of the allocator's counters exactly.
+/// on that stack's path; events of other threads are booked on "". A free is booked on the path that allocated the
+/// block, wherever it is freed, so that what a path keeps is what it allocated less what it freed; on "" when the block
+/// is older than the tracking. Off, an event costs one relaxed load. Start and stop at quiet points; what was booked in
+/// between adds up to the difference of the allocator's counters exactly.
 void start_tracking();                  ///< forgets what was booked before
 std::vector<op_events> stop_tracking(); ///< by path, those with events only; trackers may be gone by now
 
@@ -33,8 +34,8 @@ private:
   std::uint64_t handle_;
 };
 
-/// Called by the measured allocator on the thread of the event; bytes after rounding.
-void book_allocation(std::int64_t bytes);
-void book_free(std::int64_t bytes);
+/// Called by the measured allocator on the thread of the event, of a block while it is live; bytes after rounding.
+void book_allocation(void const* block, std::int64_t bytes);
+void book_free(void const* block, std::int64_t bytes);
 
 } // namespace plateau

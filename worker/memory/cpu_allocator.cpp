@@ -75,7 +75,7 @@ void* cpu_allocator::allocate(std::size_t bytes) {
     block = heap.allocate(bytes);
   }
   if (!block) state_->throw_out_of_memory(bytes);
-  book_allocation(static_cast<std::int64_t>(block->size));
+  book_allocation(block->address, static_cast<std::int64_t>(block->size));
   return block->address;
 }
 
@@ -84,7 +84,7 @@ void cpu_allocator::free(void* p) {
   TORCH_INTERNAL_ASSERT(owns(p), "freed a pointer that this allocator did not give");
   memory_block* const block = state_->range.block_at(p);
   TORCH_INTERNAL_ASSERT(block && block->address == p, "freed a pointer that is not live");
-  book_free(static_cast<std::int64_t>(block->size));
+  book_free(p, static_cast<std::int64_t>(block->size));
   block->heap->free(*block);
 }
 
