@@ -55,12 +55,11 @@ std::string words_for(std::string_view series) {
   return std::string(series);
 }
 
-std::string reason_of(std::vector<decisive> const& found, std::vector<std::int64_t> const& ranks) {
-  auto const& worst = found.front();
-  auto text = rank_list(ranks) + ": ";
-  if (ranks.size() > 1) text += "worst on rank " + std::to_string(worst.rank) + ", where ";
-  auto const* verb = worst.series->outcome == growth_outcome::growing ? " " : ": "; // "live memory grows ..."
-  return text + words_for(worst.series->series) + verb + worst.series->reason;
+std::string reason_of(decisive const& worst, std::vector<std::int64_t> const& ranks) {
+  auto const& series = *worst.series;
+  auto const* verb = series.outcome == growth_outcome::growing ? " " : ": "; // "live memory grows ..."
+  return rank_list(ranks) + ": " + words_for(series.series) + verb + series.reason +
+         (ranks.size() > 1 ? " (on rank " + std::to_string(worst.rank) + ", the worst)" : "");
 }
 
 void judge_growth_of(case_record const& record, growth_outcome outcome, check const& about, case_judgement& out) {
@@ -70,8 +69,8 @@ void judge_growth_of(case_record const& record, growth_outcome outcome, check co
   for (auto const& each : found) f.ranks.push_back(each.rank);
   std::ranges::sort(f.ranks);
   f.ranks.erase(std::unique(f.ranks.begin(), f.ranks.end()), f.ranks.end());
-  f.reason = reason_of(found, f.ranks);
   auto const& worst = found.front();
+  f.reason = reason_of(worst, f.ranks);
   f.evidence = {{"rank", worst.rank},
                 {"series", worst.series->series},
                 {"bytes_per_1000_requests", number(worst.series->bytes_per_1000_requests)}};

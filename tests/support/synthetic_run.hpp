@@ -86,7 +86,7 @@ inline case_result synthetic_result(run_info const& info, job const& j, case_id 
   m.pre = synthetic_counters(0);
   m.post = synthetic_counters(per_request * requests);
   m.outside_pre_bytes = m.outside_post_bytes = 3 << 20;
-  for (std::int64_t window = 0; window <= j.soak.windows; ++window) {
+  for (std::int64_t window = 0; j.soak.windows > 0 && window <= j.soak.windows; ++window) {
     auto const done = window * requests_per_soak_window(j) * id.concurrency;
     m.soak.push_back(
         {done, 1'000'000 * window, synthetic_counters(per_request * (requests + done)), 3 << 20, 50 << 20});
