@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <numeric>
+#include <set>
 
 namespace plateau {
 
@@ -65,6 +66,7 @@ struct evidence {
   double rise = 0;                                   // Theil and Sen's, over the soak, bytes
   double prominence = 0;                             // the same in scatters around the line
   double half_rise = 0, low_rise = 0, high_rise = 0; // what the last half's slope makes of a soak, with its interval
+  double range = 0;                                  // of the last half
   bool levelling_off = false, is_a_step = false;
 };
 
@@ -146,6 +148,15 @@ void too_few_windows(series_growth& growth, std::int64_t windows) {
                   std::to_string(fewest_windows);
 }
 
+// The first window from which on it never leaves the last half's range by more than the threshold.
+std::int64_t level_from(curve const& c, double threshold) {
+  auto const half = static_cast<std::ptrdiff_t>((c.size() - 1) / 2);
+  auto const [low, high] = std::minmax_element(c.y.begin() + half, c.y.end());
+  auto from = static_cast<std::size_t>(half);
+  while (from > 0 && c.y[from - 1] >= *low - threshold && c.y[from - 1] <= *high + threshold) --from;
+  return c.window[from];
+}
+
 // --- allocator series: exact -------------------------------------------------------------------------------------
 
 // What an exact series does in its last half.
@@ -196,13 +207,25 @@ bool judge_level(series_growth& growth, curve const& c) {
   return true;
 }
 
+// Settles a series that takes no value in its last half that it had not taken before: a saw-tooth, not a leak.
+bool judge_repeating(series_growth& growth, curve const& c, std::size_t half) {
+  std::set<double> const before(c.y.begin(), c.y.begin() + static_cast<std::ptrdiff_t>(half) + 1);
+  auto const last_half = std::span(c.y).subspan(half + 1);
+  if (!std::ranges::all_of(last_half, [&](double y) { return before.contains(y); })) return false;
+  auto const [low, high] = std::ranges::minmax(last_half);
+  growth.outcome = growth_outcome::plateau;
+  growth.plateau_from = level_from(c, 0);
+  growth.reason = "moves between " + size_text(low) + " and " + size_text(high) + ", and had each of its values before";
+  return true;
+}
+
 // Settles an allocator series; nothing is settled, and false given, when it must be judged as a noisy one.
 bool judge_exact(series_growth& growth, curve const& c, case_result const& result, series_info const& series) {
   auto const m = moves_of(c);
   auto const last = c.size() - 1;
   auto const rate = rate_of(c, m.half, last);
   growth.bytes_per_1000_requests = 1000 * rate;
-  if (m.falls > 0) return false;
+  if (m.falls > 0) return judge_repeating(growth, c, m.half);
   auto const rose = size_text(c.y[last] - c.y[m.half]);
   auto const third = rate_of(c, m.half, m.quarter), fourth = rate_of(c, m.quarter, last);
   if (m.maxima >= 3 && fourth >= third / 2) {
@@ -267,7 +290,8 @@ moments moments_of(part p) {
 }
 
 // Takes the largest step up out of the curve if a line with a step fits it far better than a line alone: least squares,
-// at the place where the step's t statistic is greatest.
+// at the place where the step's t statistic is greatest, and only where one window made at least half of it: not out
+// of a rise that begins late.
 void take_step_out(curve& c) {
   auto const n = c.size();
   auto const m = moments_of(part_of(c, 0, n));
@@ -284,7 +308,7 @@ void take_step_out(curve& c) {
     auto const step = (above_y - above_x * m.xy / m.xx) / weight;
     auto const rest = std::max(line_rest - step * step * weight, 1e-12 * line_rest);
     auto const t = step * std::sqrt(weight * static_cast<double>(n - 3) / rest);
-    if (line_rest <= 1e-12 * m.yy || t <= best_t) continue;
+    if (line_rest <= 1e-12 * m.yy || t <= best_t || c.y[k] - c.y[k - 1] < step / 2) continue;
     best_t = t;
     size = step;
     at = k;
@@ -350,6 +374,8 @@ evidence examine(curve const& whole) {
   auto const steady = distance(b4, b3, 0.8) > 2;
   e.levelling_off = (distance(b2, b1, 0.4) < -0.5 && !steady) || distance(b4, b3, 0.5) < -2.5;
   e.is_a_step = step_fits_better(c) && !steady;
+  auto const [low, high] = std::ranges::minmax(last_half.y);
+  e.range = high - low;
   e.half_rise = b2.slope * soak;
   auto const reach = z_of_95 * slope_of(last_half, possible).error * soak;
   e.low_rise = e.half_rise - reach;
@@ -370,15 +396,6 @@ std::int64_t bend_of(curve const& c) {
     best = k;
   }
   return c.window[best + 1];
-}
-
-// The first window from which on it never leaves the last half's range by more than the threshold.
-std::int64_t level_from(curve const& c, double threshold) {
-  auto const half = static_cast<std::ptrdiff_t>((c.size() - 1) / 2);
-  auto const [low, high] = std::minmax_element(c.y.begin() + half, c.y.end());
-  auto from = static_cast<std::size_t>(half);
-  while (from > 0 && c.y[from - 1] >= *low - threshold && c.y[from - 1] <= *high + threshold) --from;
-  return c.window[from];
 }
 
 // Windows with which the last half's interval would tell a rise as seen, or the threshold, from nothing.
@@ -409,9 +426,13 @@ void settle(series_growth& growth, evidence const& e, double p, curve const& c, 
     growth.reason = "grows by " + size_text(growth.bytes_per_1000_requests) +
                     " per 1000 requests (95%: " + size_text(*growth.low) + " to " + size_text(*growth.high) +
                     ") from " + window_text(*growth.onset) + " on" + full_text(growth);
+  } else if (e.range <= e.threshold / 2) {
+    growth.outcome = growth_outcome::plateau;
+    growth.plateau_from = level_from(e.trend, e.threshold / 2);
+    growth.reason = "level from " + window_text(*growth.plateau_from) + " on: the last half stays within " + size_text(e.range);
   } else if (e.high_rise < e.threshold && e.high_rise - e.low_rise < 2 * e.threshold) {
     growth.outcome = growth_outcome::plateau;
-    growth.plateau_from = level_from(c, e.threshold);
+    growth.plateau_from = level_from(e.trend, e.threshold);
     growth.reason = "level from " + window_text(*growth.plateau_from) + " on: its slope makes " + rise_text(e) +
                     ", less than " + size_text(e.threshold);
   } else {

@@ -15,6 +15,8 @@ namespace {
 constexpr std::int64_t seed = 20260304;
 
 
+std::string_view name_of(growth_outcome outcome) { return names(outcome)[static_cast<std::size_t>(outcome)].second; }
+
 series_growth judged(trace const& values, std::string_view series = "outside_bytes") {
   auto const ranks = judge_growth(record_of({curve_of(values, series)}));
   return *std::ranges::find(ranks.at(0).series, series, &series_growth::series);
@@ -24,6 +26,108 @@ std::map<growth_outcome, int> count(int traces, std::function<trace()> const& ne
   std::map<growth_outcome, int> outcomes;
   for (int i = 0; i < traces; ++i) ++outcomes[judged(next()).outcome];
   return outcomes;
+}
+
+constexpr auto growing = growth_outcome::growing;
+constexpr auto inconclusive = growth_outcome::inconclusive;
+constexpr auto level = growth_outcome::plateau;
+constexpr auto allocated = "allocated_bytes", outside = "outside_bytes", resident = "host_resident_bytes";
+
+// A curve of so many windows from a function of the window.
+trace made(int windows, std::function<double(double)> const& bytes) {
+  trace values;
+  for (int i = 0; i <= windows; ++i) values.push_back(bytes(i));
+  return values;
+}
+// The same under normal noise of a standard deviation.
+trace noisy(double sd, trace values) {
+  auto const noise = trace_source(seed).noise(values.size(), noise_kind::white);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] += sd * noise[i];
+  return values;
+}
+trace in_pages(trace values) {
+  for (auto& value : values) value = 4096 * std::floor(value / 4096);
+  return values;
+}
+
+struct named_trace {
+  std::string name;
+  std::string_view series;
+  trace values;
+  growth_outcome outcome;
+};
+std::vector<named_trace> library() {
+  auto const base = 300 * mib;
+  auto const step = [=](double at) { return [=](double i) { return base + (i >= at ? 20 * mib : 0); }; };
+  auto const stairs = [=](double until) { return [=](double i) { return base + 4 * mib * std::floor(std::min(i, until) / 2); }; };
+  auto const ramp = [=](double per_window) { return [=](double i) { return base + per_window * i; }; };
+  auto const saw = [=](double period, double size, double drift) {
+    return [=](double i) { return base + size * std::fmod(i, period) / period + drift * i; };
+  };
+  auto const saturating = [=](double windows) { return [=](double i) { return base - 50 * mib * std::exp(-i / windows); }; };
+  auto const logarithm = [=](double until) { return [=](double i) { return base + 10 * mib * std::log1p(std::min(i, until)); }; };
+  auto const onset = [=](double at) { return [=](double i) { return base + mib * std::max(0.0, i - at); }; };
+  auto const warm_up_and_leak = [=](double i) { return base - 20 * mib * std::exp(-i) + mib * i; };
+  auto const one_off_and_leak = [=](double i) { return base + (i >= 8 ? 30 * mib : 0) + mib * i; };
+  return {
+      {"constant", allocated, made(12, ramp(0)), level},
+      {"constant outside", outside, made(12, ramp(0)), level},
+      {"constant under noise", outside, noisy(0.1 * mib, made(12, ramp(0))), level},
+      {"zero", outside, made(12, [](double) { return 0; }), level},
+      {"one step, then flat", allocated, made(12, step(3)), level},
+      {"one late step", allocated, made(12, step(9)), inconclusive},
+      {"one step under noise", outside, noisy(0.1 * mib, made(24, step(8))), level},
+      {"one late step under noise", outside, noisy(0.1 * mib, made(24, step(18))), level},
+      {"staircase that ends", allocated, made(24, stairs(10)), level},
+      {"staircase that ends, under noise", outside, noisy(0.1 * mib, made(24, stairs(10))), level},
+      {"staircase that ends late", allocated, made(24, stairs(18)), inconclusive},
+      {"staircase", allocated, made(24, stairs(24)), growing},
+      {"staircase under noise", outside, noisy(0.1 * mib, made(24, stairs(24))), growing},
+      {"ramp", allocated, made(12, ramp(mib)), growing},
+      {"ramp of 512 bytes a window", allocated, made(12, ramp(512)), growing},
+      {"ramp outside", outside, made(12, ramp(mib)), growing},
+      {"ramp under noise", outside, noisy(mib, made(24, ramp(mib))), growing},
+      {"ramp below the threshold", outside, noisy(1000, made(24, ramp(20'000))), level},
+      {"slow ramp under ten times its step, 12 windows", outside, noisy(2 * mib, made(12, ramp(0.2 * mib))), inconclusive},
+      {"slow ramp under ten times its step, 24 windows", outside, noisy(2 * mib, made(24, ramp(0.2 * mib))), inconclusive},
+      {"slow ramp under ten times its step, 96 windows", outside, noisy(2 * mib, made(96, ramp(0.2 * mib))), growing},
+      {"slow ramp under ten times its step, 500 windows", outside, noisy(2 * mib, made(500, ramp(0.2 * mib))), growing},
+      {"saw-tooth", allocated, made(24, saw(4, 40 * mib, 0)), level},
+      {"saw-tooth outside", outside, made(24, saw(8, 40 * mib, 0)), inconclusive},
+      {"small saw-tooth outside", outside, made(24, saw(4, 0.5 * mib, 0)), level},
+      {"saw-tooth with drift", allocated, made(24, saw(4, 4 * mib, mib)), growing},
+      {"saw-tooth with drift outside", outside, made(24, saw(4, 4 * mib, mib)), growing},
+      {"exponential rise that saturates", outside, noisy(0.1 * mib, made(24, saturating(2))), level},
+      {"exponential rise that still rises", allocated, made(24, saturating(4)), inconclusive},
+      {"exponential rise that still rises, outside", outside, noisy(0.01 * mib, made(24, saturating(5))), inconclusive},
+      {"logarithmic rise that saturates", allocated, made(24, logarithm(10)), level},
+      {"logarithmic rise that saturates, under noise", outside, noisy(0.1 * mib, made(24, logarithm(10))), level},
+      {"late onset", allocated, made(24, onset(16)), growing},
+      {"late onset under noise", outside, noisy(0.1 * mib, made(24, onset(12))), growing},
+      {"late onset outside", outside, made(24, onset(14)), growing},
+      {"growth from zero", allocated, made(12, [](double i) { return mib * i; }), growing},
+      {"growth from zero outside", outside, made(12, [](double i) { return mib * i; }), growing},
+      {"resident set that jitters by pages", resident, in_pages(noisy(20'000, made(12, ramp(0)))), level},
+      {"resident set that leaks by pages", resident, in_pages(noisy(20'000, made(24, ramp(100'000)))), growing},
+      {"leak after a warm-up", allocated, made(24, warm_up_and_leak), growing},
+      {"leak after a warm-up, under noise", outside, noisy(0.1 * mib, made(24, warm_up_and_leak)), growing},
+      {"leak and a one-off", outside, noisy(0.1 * mib, made(24, one_off_and_leak)), growing},
+      {"peak, then a leak below it", allocated, made(12, [=](double i) { return i == 2 ? 2 * base : base + mib * i; }), inconclusive},
+      {"shrinking", allocated, made(12, ramp(-mib)), level},
+      {"shrinking under noise", outside, noisy(0.1 * mib, made(12, ramp(-mib))), level},
+      {"too short", outside, made(4, ramp(mib)), inconclusive},
+  };
+}
+
+TEST(growth, of_each_trace_of_the_library_is_as_required) {
+  for (auto const& t : library()) {
+    auto const growth = judged(t.values, t.series);
+    EXPECT_EQ(name_of(growth.outcome), name_of(t.outcome)) << t.name << ": " << growth.reason;
+    EXPECT_EQ(growth.outcome == level, growth.plateau_from.has_value()) << t.name;
+    EXPECT_EQ(growth.outcome == growing, growth.onset.has_value()) << t.name;
+    EXPECT_TRUE(growth.outcome == inconclusive || !growth.windows_needed) << t.name;
+    if (std::getenv("SHOW")) std::printf("%s: %s %s\n", t.name.c_str(), name_of(growth.outcome).data(), growth.reason.c_str());
+  }
 }
 
 TEST(growth_generator, of_2000_healthy_traces_at_most_two_are_growing) {
