@@ -371,7 +371,7 @@ evidence examine(curve const& whole) {
   e.prominence = scatter > 0 ? e.rise / scatter : e.rise > 0 ? INFINITY : 0;
   auto const b1 = slope_of(part_of(c, 0, half + 1), seen), b2 = slope_of(last_half, seen);
   auto const b3 = slope_of(part_of(c, half, last_quarter + 1), seen), b4 = slope_of(part_of(c, last_quarter, n), seen);
-  auto const steady = distance(b4, b3, 0.8) > 2;
+  auto const steady = b4.slope > 4 * b4.error && b4.slope >= 0.8 * b3.slope;
   e.levelling_off = (distance(b2, b1, 0.4) < -0.5 && !steady) || distance(b4, b3, 0.5) < -2.5;
   e.is_a_step = step_fits_better(c) && !steady;
   auto const [low, high] = std::ranges::minmax(last_half.y);
