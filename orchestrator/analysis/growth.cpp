@@ -364,8 +364,8 @@ evidence examine(curve const& whole) {
   auto const soak = c.soak();
   auto const tail = part_of(c, quarter, n), last_half = part_of(c, half, n);
   auto const seen = std::max(1.0, hamed_rao_factor(tail.y)), possible = std::max(seen, autoregression_factor(tail.y));
-  e.p = mann_kendall(tail.y, seen).p_rising;
-  e.half_p = mann_kendall(last_half.y, seen).p_rising;
+  e.p = chance_of_rise(mann_kendall(tail.y, seen).z, tail.y.size());
+  e.half_p = chance_of_rise(mann_kendall(last_half.y, seen).z, last_half.y.size());
   e.rise = theil_sen(c.x, c.y)->slope * soak;
   auto const scatter = scatter_of(tail);
   e.prominence = scatter > 0 ? e.rise / scatter : e.rise > 0 ? INFINITY : 0;
@@ -429,7 +429,8 @@ void settle(series_growth& growth, evidence const& e, double p, curve const& c, 
   } else if (e.range <= e.threshold / 2) {
     growth.outcome = growth_outcome::plateau;
     growth.plateau_from = level_from(e.trend, e.threshold / 2);
-    growth.reason = "level from " + window_text(*growth.plateau_from) + " on: the last half stays within " + size_text(e.range);
+    growth.reason =
+        "level from " + window_text(*growth.plateau_from) + " on: the last half stays within " + size_text(e.range);
   } else if (e.high_rise < e.threshold && e.high_rise - e.low_rise < 2 * e.threshold) {
     growth.outcome = growth_outcome::plateau;
     growth.plateau_from = level_from(e.trend, e.threshold);

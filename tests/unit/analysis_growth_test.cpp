@@ -11,9 +11,7 @@
 namespace plateau {
 namespace {
 
-
 constexpr std::int64_t seed = 20260304;
-
 
 std::string_view name_of(growth_outcome outcome) { return names(outcome)[static_cast<std::size_t>(outcome)].second; }
 
@@ -59,13 +57,19 @@ struct named_trace {
 std::vector<named_trace> library() {
   auto const base = 300 * mib;
   auto const step = [=](double at) { return [=](double i) { return base + (i >= at ? 20 * mib : 0); }; };
-  auto const stairs = [=](double until) { return [=](double i) { return base + 4 * mib * std::floor(std::min(i, until) / 2); }; };
+  auto const stairs = [=](double until) {
+    return [=](double i) { return base + 4 * mib * std::floor(std::min(i, until) / 2); };
+  };
   auto const ramp = [=](double per_window) { return [=](double i) { return base + per_window * i; }; };
   auto const saw = [=](double period, double size, double drift) {
     return [=](double i) { return base + size * std::fmod(i, period) / period + drift * i; };
   };
-  auto const saturating = [=](double windows) { return [=](double i) { return base - 50 * mib * std::exp(-i / windows); }; };
-  auto const logarithm = [=](double until) { return [=](double i) { return base + 10 * mib * std::log1p(std::min(i, until)); }; };
+  auto const saturating = [=](double windows) {
+    return [=](double i) { return base - 50 * mib * std::exp(-i / windows); };
+  };
+  auto const logarithm = [=](double until) {
+    return [=](double i) { return base + 10 * mib * std::log1p(std::min(i, until)); };
+  };
   auto const onset = [=](double at) { return [=](double i) { return base + mib * std::max(0.0, i - at); }; };
   auto const warm_up_and_leak = [=](double i) { return base - 20 * mib * std::exp(-i) + mib * i; };
   auto const one_off_and_leak = [=](double i) { return base + (i >= 8 ? 30 * mib : 0) + mib * i; };
@@ -88,8 +92,10 @@ std::vector<named_trace> library() {
       {"ramp outside", outside, made(12, ramp(mib)), growing},
       {"ramp under noise", outside, noisy(mib, made(24, ramp(mib))), growing},
       {"ramp below the threshold", outside, noisy(1000, made(24, ramp(20'000))), level},
-      {"slow ramp under ten times its step, 12 windows", outside, noisy(2 * mib, made(12, ramp(0.2 * mib))), inconclusive},
-      {"slow ramp under ten times its step, 24 windows", outside, noisy(2 * mib, made(24, ramp(0.2 * mib))), inconclusive},
+      {"slow ramp under ten times its step, 12 windows", outside, noisy(2 * mib, made(12, ramp(0.2 * mib))),
+       inconclusive},
+      {"slow ramp under ten times its step, 24 windows", outside, noisy(2 * mib, made(24, ramp(0.2 * mib))),
+       inconclusive},
       {"slow ramp under ten times its step, 96 windows", outside, noisy(2 * mib, made(96, ramp(0.2 * mib))), growing},
       {"slow ramp under ten times its step, 500 windows", outside, noisy(2 * mib, made(500, ramp(0.2 * mib))), growing},
       {"saw-tooth", allocated, made(24, saw(4, 40 * mib, 0)), level},
@@ -112,7 +118,8 @@ std::vector<named_trace> library() {
       {"leak after a warm-up", allocated, made(24, warm_up_and_leak), growing},
       {"leak after a warm-up, under noise", outside, noisy(0.1 * mib, made(24, warm_up_and_leak)), growing},
       {"leak and a one-off", outside, noisy(0.1 * mib, made(24, one_off_and_leak)), growing},
-      {"peak, then a leak below it", allocated, made(12, [=](double i) { return i == 2 ? 2 * base : base + mib * i; }), inconclusive},
+      {"peak, then a leak below it", allocated, made(12, [=](double i) { return i == 2 ? 2 * base : base + mib * i; }),
+       inconclusive},
       {"shrinking", allocated, made(12, ramp(-mib)), level},
       {"shrinking under noise", outside, noisy(0.1 * mib, made(12, ramp(-mib))), level},
       {"too short", outside, made(4, ramp(mib)), inconclusive},
@@ -126,7 +133,8 @@ TEST(growth, of_each_trace_of_the_library_is_as_required) {
     EXPECT_EQ(growth.outcome == level, growth.plateau_from.has_value()) << t.name;
     EXPECT_EQ(growth.outcome == growing, growth.onset.has_value()) << t.name;
     EXPECT_TRUE(growth.outcome == inconclusive || !growth.windows_needed) << t.name;
-    if (std::getenv("SHOW")) std::printf("%s: %s %s\n", t.name.c_str(), name_of(growth.outcome).data(), growth.reason.c_str());
+    if (std::getenv("SHOW"))
+      std::printf("%s: %s %s\n", t.name.c_str(), name_of(growth.outcome).data(), growth.reason.c_str());
   }
 }
 
