@@ -398,10 +398,13 @@ std::int64_t bend_of(curve const& c) {
   return c.window[best + 1];
 }
 
-// Windows with which the last half's interval would tell a rise as seen, or the threshold, from nothing.
+// Windows after which the slope seen, were it the true one, would stand out from noise or be shown to be negligible.
+// The interval of the rise over a soak narrows with the square root of its windows, and a true rise grows with them.
 std::optional<std::int64_t> windows_to_tell(evidence const& e) {
-  auto const reach = (e.high_rise - e.low_rise) / 2, target = std::max(e.threshold, e.half_rise) / 2;
-  auto const needed = static_cast<double>(e.trend.windows()) * std::max(2.0, std::pow(reach / target, 2));
+  auto const width = e.high_rise - e.low_rise;
+  auto const times =
+      e.half_rise >= e.threshold ? std::pow(width / e.half_rise, 2.0 / 3) : std::pow(width / e.threshold, 2);
+  auto const needed = static_cast<double>(e.trend.windows()) * std::max(2.0, times);
   if (needed > most_windows_needed) return std::nullopt;
   return static_cast<std::int64_t>(std::ceil(needed));
 }

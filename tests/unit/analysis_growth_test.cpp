@@ -133,9 +133,140 @@ TEST(growth, of_each_trace_of_the_library_is_as_required) {
     EXPECT_EQ(growth.outcome == level, growth.plateau_from.has_value()) << t.name;
     EXPECT_EQ(growth.outcome == growing, growth.onset.has_value()) << t.name;
     EXPECT_TRUE(growth.outcome == inconclusive || !growth.windows_needed) << t.name;
-    if (std::getenv("SHOW"))
-      std::printf("%s: %s %s\n", t.name.c_str(), name_of(growth.outcome).data(), growth.reason.c_str());
   }
+}
+
+series_growth series_of(rank_growth const& rank, std::string_view name) {
+  return *std::ranges::find(rank.series, name, &series_growth::series);
+}
+
+// The curves of 64 ranks whose resident sets all jitter; that of rank 17 leaks.
+case_record one_of_64_leaks() {
+  trace_source random(seed);
+  std::vector<std::vector<memory_point>> curves;
+  for (int rank = 0; rank < 64; ++rank) {
+    auto values = random.noise(13, noise_kind::white);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = 300 * mib + 40'000 * values[i] + (rank == 17 ? 0.5 * mib * static_cast<double>(i) : 0);
+    curves.push_back(curve_of(values, resident));
+  }
+  return record_of(curves);
+}
+
+TEST(growth, of_one_rank_of_64_is_found_and_named) {
+  auto const ranks = judge_growth(one_of_64_leaks());
+  ASSERT_EQ(ranks.size(), 64u);
+  for (auto const& rank : ranks) EXPECT_EQ(name_of(rank.outcome), rank.rank == 17 ? "GROWING" : "PLATEAU") << rank.rank;
+  EXPECT_EQ(series_of(ranks[17], resident).outcome, growing);
+  EXPECT_EQ(series_of(ranks[17], allocated).outcome, level);
+  EXPECT_EQ(outcome_of(ranks), growing);
+}
+
+TEST(growth, is_found_although_some_points_are_missing) {
+  for (auto const* series : {allocated, outside}) {
+    auto points = curve_of(made(24, [](double i) { return 300 * mib + mib * i; }), series);
+    for (auto const missing : {20, 13, 12, 5}) points.erase(points.begin() + missing);
+    auto const growth = series_of(judge_growth(record_of({points}))[0], series);
+    EXPECT_EQ(growth.outcome, growing) << growth.reason;
+    EXPECT_NEAR(growth.bytes_per_1000_requests, 10 * mib, 1) << series;
+  }
+}
+
+TEST(growth, says_when_it_began) {
+  auto const late = [](double at) {
+    return made(24, [=](double i) { return 300 * mib + mib * std::max(0.0, i - at); });
+  };
+  EXPECT_EQ(judged(late(16), allocated).onset, 17);
+  EXPECT_EQ(judged(late(10), outside).onset, 11);
+  EXPECT_EQ(judged(late(0), allocated).onset, 1);
+  EXPECT_NEAR(static_cast<double>(*judged(noisy(0.2 * mib, late(10)), outside).onset), 11, 2);
+}
+
+TEST(growth, of_an_allocator_series_ignores_what_grew_before_a_long_pause) {
+  auto const values = made(24, [](double i) { return 300 * mib + mib * (std::min(i, 3.0) + std::max(0.0, i - 14)); });
+  EXPECT_EQ(judged(values, allocated).onset, 15);
+}
+
+TEST(growth, says_how_long_until_the_device_is_full) {
+  auto record = record_of({curve_of(made(24, [](double i) { return 100 * mib + mib * i; }), allocated)});
+  auto const growth = series_of(judge_growth(record)[0], allocated);
+  // One MiB a window of one second; 80 GiB less 124 MiB and the 300 MiB that are not the allocator's.
+  EXPECT_NEAR(*growth.seconds_to_full, 80 * 1024 - 124 - 300, 1e-6);
+  EXPECT_EQ(growth.bytes_per_1000_requests, 10 * mib);
+  EXPECT_FALSE(growth.low);
+  record.by_rank[0]->device.reset();
+  EXPECT_FALSE(series_of(judge_growth(record)[0], allocated).seconds_to_full);
+}
+
+TEST(growth, of_the_resident_set_has_a_time_only_where_the_machines_memory_is_known) {
+  auto record = record_of({curve_of(made(24, [](double i) { return 300 * mib + mib * i; }), resident)});
+  record.by_rank[0]->device->kind = "cuda";
+  EXPECT_FALSE(series_of(judge_growth(record)[0], resident).seconds_to_full);
+  record.by_rank[0]->device->kind = "cpu";
+  EXPECT_NEAR(*series_of(judge_growth(record)[0], resident).seconds_to_full, 80 * 1024 - 324, 1e-6);
+}
+
+TEST(growth, of_a_noisy_series_has_an_interval_around_its_slope) {
+  auto const growth = judged(noisy(mib, made(24, [](double i) { return 300 * mib + mib * i; })));
+  EXPECT_LT(*growth.low, 10 * mib);
+  EXPECT_GT(*growth.high, 10 * mib);
+  EXPECT_GT(*growth.low, 5 * mib);
+}
+
+TEST(growth, of_a_soak_that_cannot_tell_says_how_many_windows_it_takes) {
+  auto const steps_at = [](std::vector<double> at) {
+    return made(12, [=](double i) {
+      return 300 * mib + mib * static_cast<double>(std::ranges::count_if(at, [=](double a) { return i >= a; }));
+    });
+  };
+  EXPECT_EQ(judged(steps_at({9}), allocated).windows_needed, 48);
+  EXPECT_EQ(judged(steps_at({8, 11}), allocated).windows_needed, 24);
+  EXPECT_EQ(judged(made(3, [](double) { return 1; }), allocated).windows_needed, 12);
+  auto const hidden = [](int windows) {
+    return noisy(2 * mib, made(windows, [](double i) { return 300 * mib + 0.2 * mib * i; }));
+  };
+  auto const needed = judged(hidden(24)).windows_needed;
+  ASSERT_TRUE(needed);
+  EXPECT_EQ(judged(hidden(static_cast<int>(*needed))).outcome, growing) << *needed;
+  auto const wild = made(12, [](double i) { return 1e10 + (std::fmod(i, 2) > 0 ? 1e9 : 0); });
+  EXPECT_FALSE(judged(wild).windows_needed); // more than anyone would run
+}
+
+TEST(growth, of_a_case_that_ran_out_of_memory_is_judged_by_the_curve_until_then) {
+  auto record = record_of({curve_of(made(12, [](double i) { return 300 * mib + mib * i; }), allocated)});
+  auto& result = *record.by_rank[0];
+  result.soak_so_far = result.measured->soak;
+  result.measured.reset();
+  result.status = case_status::out_of_memory;
+  EXPECT_EQ(outcome_of(judge_growth(record)), growing);
+}
+
+TEST(growth, of_a_rank_without_a_curve_is_not_judged) {
+  auto record = record_of({curve_of(made(12, [](double) { return 300 * mib; }), allocated), {}});
+  record.by_rank.emplace_back();
+  auto const ranks = judge_growth(record);
+  ASSERT_EQ(ranks.size(), 1u);
+  EXPECT_EQ(ranks[0].rank, 0);
+  EXPECT_FALSE(outcome_of({}));
+}
+
+TEST(growth, of_a_curve_without_requests_is_inconclusive) {
+  auto points = curve_of(made(12, [](double i) { return i; }), outside);
+  for (auto& point : points) point.requests = 0;
+  EXPECT_EQ(outcome_of(judge_growth(record_of({points}))), inconclusive);
+}
+
+TEST(growth, of_a_case_is_the_worst_of_its_ranks) {
+  std::vector<rank_growth> ranks{{0, level, {}}, {1, inconclusive, {}}};
+  EXPECT_EQ(outcome_of(ranks), inconclusive);
+  ranks.push_back({2, growing, {}});
+  EXPECT_EQ(outcome_of(ranks), growing);
+}
+
+TEST(practical_threshold, is_one_mebibyte_or_a_thousandth_of_the_level) {
+  EXPECT_EQ(practical_threshold(0), mib);
+  EXPECT_EQ(practical_threshold(1000 * mib), mib);
+  EXPECT_EQ(practical_threshold(50'000 * mib), 50 * mib);
 }
 
 TEST(growth_generator, of_2000_healthy_traces_at_most_two_are_growing) {
