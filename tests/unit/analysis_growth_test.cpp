@@ -182,6 +182,12 @@ TEST(growth, says_when_it_began) {
   EXPECT_NEAR(static_cast<double>(*judged(noisy(0.2 * mib, late(10)), outside).onset), 11, 2);
 }
 
+TEST(growth, names_a_step_that_it_does_not_count) {
+  auto const growth = judged(noisy(0.05 * mib, made(24, [](double i) { return (i >= 18 ? 320 : 300) * mib; })));
+  EXPECT_EQ(growth.plateau_from, 18);
+  EXPECT_THAT(growth.reason, testing::HasSubstr("a single step of 20 MiB in window 18 is not counted"));
+}
+
 TEST(growth, of_an_allocator_series_ignores_what_grew_before_a_long_pause) {
   auto const values = made(24, [](double i) { return 300 * mib + mib * (std::min(i, 3.0) + std::max(0.0, i - 14)); });
   EXPECT_EQ(judged(values, allocated).onset, 15);
