@@ -34,8 +34,8 @@ void print_outcomes(char const* what, std::function<trace(trace_source&)> const&
 // In thresholds over the soak, under normal noise of a standard deviation of `noise` thresholds.
 double least_found(std::int64_t windows, double noise) {
   constexpr int curves = 500;
-  for (double const leak :
-       {1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 25.0, 32.0, 40.0}) {
+  for (double const leak : {1.0,  1.25, 1.5,  2.0,  2.5,  3.0,  4.0,  5.0,  6.0,  7.0, 8.0,
+                            10.0, 12.0, 16.0, 20.0, 25.0, 32.0, 40.0, 50.0, 64.0, 80.0}) {
     trace_source random(1);
     auto const noise_windows = noise / leak * static_cast<double>(windows);
     auto count = judge(curves, [&] { return random.leak(windows, leak, noise_windows, noise_kind::white); });
