@@ -7,22 +7,28 @@
 #include <cmath>
 #include <cstdio>
 #include <numeric>
+#include <set>
 
 namespace plateau {
 
 namespace {
 
-// The constants of the noisy rules, calibrated on the generator of tests/unit/analysis_traces.hpp: see
-// docs/measurement.md.
 constexpr std::int64_t fewest_windows = 6;
-constexpr double alpha = 0.002;        // of the trend, over all noisy series of a case
-constexpr double half_alpha = 0.08;    // of the last half's own trend
-constexpr double least_prominence = 5; // of the rise over the soak, in scatters around the line
-constexpr double least_half = 0.75;    // of the last half's slope, in thresholds per soak
-constexpr double step_t = 4.5;         // the t statistic from which a step is taken out
-constexpr double z_of_95 = 1.96;
-constexpr std::size_t most_points = 128; // of a noisy series; longer ones are thinned
 constexpr std::int64_t most_windows_needed = 10'000;
+constexpr std::size_t most_points = 64; // of a noisy series; longer ones are thinned
+constexpr double z_of_95 = 1.96;
+
+// The rules for noisy series, calibrated on the generator of tests/unit/analysis_traces.hpp: see docs/measurement.md.
+constexpr double alpha = 0.002;        // level of the trend's test, over all noisy series of a case
+constexpr double half_alpha = 0.08;    // level of the test of the last half's own trend
+constexpr double least_prominence = 5; // the rise over the soak, in scatters around the line
+constexpr double least_half = 0.75;    // the last half's slope, in thresholds per soak
+constexpr double step_t = 4.5;         // the t statistic from which a step is taken out
+// It levels off: the last half's slope is less than 0.4 of the first's by half a standard deviation, or the last
+// quarter's less than half of the third's by two and a half.
+constexpr double half_share = 0.4, half_distance = -0.5, quarter_share = 0.5, quarter_distance = -2.5;
+// The last quarter rises steadily: its slope is beyond doubt, and hardly less than the third's.
+constexpr double steady_distance = 4, steady_share = 0.8;
 
 // One series at the quiet points. x: requests, ascending without repetition; y: bytes.
 struct curve {
@@ -56,15 +62,23 @@ constexpr std::array all_series{
     series_info{"host_resident_bytes", false,
                 [](memory_point const& p) { return static_cast<double>(p.host_resident_bytes); }}};
 
+// A one-off: so many bytes more from this window on.
+struct step {
+  std::int64_t window;
+  double bytes;
+};
+
 // What the noisy rules look at.
 struct evidence {
-  curve trend;          // with the step taken out
+  curve trend; // with the step taken out
+  std::optional<step> one_off;
   double threshold = 0; // bytes over the soak
   double p = 1;         // of the trend, before Holm's correction
   double half_p = 1;
   double rise = 0;                                   // Theil and Sen's, over the soak, bytes
   double prominence = 0;                             // the same in scatters around the line
   double half_rise = 0, low_rise = 0, high_rise = 0; // what the last half's slope makes of a soak, with its interval
+  double range = 0;                                  // of the last half
   bool levelling_off = false, is_a_step = false;
 };
 
@@ -90,26 +104,26 @@ curve curve_of(std::vector<memory_point> const& points, series_info const& serie
   return c;
 }
 
-// "1.5 MiB", "-3 KiB"
-std::string size_text(double bytes) {
-  auto const magnitude = std::abs(bytes);
-  auto const unit = magnitude < 1 << 10 ? 0 : magnitude < 1 << 20 ? 1 : magnitude < 1 << 30 ? 2 : 3;
-  auto const scaled = bytes / std::pow(1024.0, unit);
-  constexpr std::array names{"B", "KiB", "MiB", "GiB"};
+// Three digits, more before the point.
+std::string number_text(double x) {
   std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), std::abs(scaled) >= 100 ? "%.0f %s" : "%.3g %s", scaled + 0.0,
-                names[static_cast<std::size_t>(unit)]);
+  std::snprintf(text.data(), text.size(), std::abs(x) >= 100 ? "%.0f" : "%.3g", x + 0.0); // + 0: no negative zero
   return text.data();
 }
 
+// "1.5 MiB", "-3 KiB"
+std::string size_text(double bytes) {
+  constexpr std::array units{" B", " KiB", " MiB", " GiB"};
+  std::size_t unit = 0;
+  for (; std::abs(bytes) >= 1024 && unit + 1 < units.size(); ++unit) bytes /= 1024;
+  return number_text(bytes) + units[unit];
+}
+
 std::string time_text(double seconds) {
-  std::array<char, 64> text{};
-  auto const [divisor, unit] = seconds < 120         ? std::pair{1.0, "s"}
-                               : seconds < 7200      ? std::pair{60.0, "min"}
-                               : seconds < 2 * 86400 ? std::pair{3600.0, "h"}
-                                                     : std::pair{86400.0, "days"};
-  std::snprintf(text.data(), text.size(), "%.3g %s", seconds / divisor, unit);
-  return text.data();
+  if (seconds < 120) return number_text(seconds) + " s";
+  if (seconds < 7200) return number_text(seconds / 60) + " min";
+  if (seconds < 2 * 86400) return number_text(seconds / 3600) + " h";
+  return number_text(seconds / 86400) + " days";
 }
 
 std::string window_text(std::int64_t window) { return "window " + std::to_string(window); }
@@ -133,20 +147,27 @@ std::optional<double> seconds_to_full(case_result const& result, series_info con
   if (series.name == "outside_bytes") used += static_cast<double>(last.allocator.reserved_bytes);
   if (series.exact) used += static_cast<double>(last.outside_bytes);
   auto const half = (c.size() - 1) / 2;
-  auto const requests_per_second = (c.x.back() - c.x[half]) / (c.seconds.back() - c.seconds[half]);
+  auto const seconds = c.seconds.back() - c.seconds[half];
+  if (seconds <= 0) return std::nullopt;
   auto const left = static_cast<double>(result.device->memory_bytes) - used;
-  auto const seconds = std::max(left, 0.0) / (bytes_per_request * requests_per_second);
-  return std::isfinite(seconds) ? std::optional(seconds) : std::nullopt;
+  return std::max(left, 0.0) / (bytes_per_request * (c.x.back() - c.x[half]) / seconds);
 }
 
 void too_few_windows(series_growth& growth, std::int64_t windows) {
   growth.outcome = growth_outcome::inconclusive;
   growth.windows_needed = 2 * fewest_windows;
-  growth.reason = "the soak has " + std::to_string(windows) + " windows; to judge growth takes at least " +
-                  std::to_string(fewest_windows);
+  growth.reason = "the curve ends after " + window_text(windows) + "; to judge growth takes at least " +
+                  std::to_string(fewest_windows) + " windows";
 }
 
-// --- allocator series: exact -------------------------------------------------------------------------------------
+// The first window from which on it never leaves the last half's range by more than the threshold.
+std::int64_t level_from(curve const& c, double threshold) {
+  auto const half = static_cast<std::ptrdiff_t>((c.size() - 1) / 2);
+  auto const [low, high] = std::minmax_element(c.y.begin() + half, c.y.end());
+  auto from = static_cast<std::size_t>(half);
+  while (from > 0 && c.y[from - 1] >= *low - threshold && c.y[from - 1] <= *high + threshold) --from;
+  return c.window[from];
+}
 
 // What an exact series does in its last half.
 struct exact_moves {
@@ -196,13 +217,25 @@ bool judge_level(series_growth& growth, curve const& c) {
   return true;
 }
 
+// Settles a series that takes no value in its last half that it had not taken before: a saw-tooth, not a leak.
+bool judge_repeating(series_growth& growth, curve const& c, std::size_t half) {
+  std::set<double> const before(c.y.begin(), c.y.begin() + static_cast<std::ptrdiff_t>(half) + 1);
+  auto const last_half = std::span(c.y).subspan(half + 1);
+  if (!std::ranges::all_of(last_half, [&](double y) { return before.contains(y); })) return false;
+  auto const [low, high] = std::ranges::minmax(last_half);
+  growth.outcome = growth_outcome::plateau;
+  growth.plateau_from = level_from(c, 0);
+  growth.reason = "moves between " + size_text(low) + " and " + size_text(high) + ", and had each of its values before";
+  return true;
+}
+
 // Settles an allocator series; nothing is settled, and false given, when it must be judged as a noisy one.
 bool judge_exact(series_growth& growth, curve const& c, case_result const& result, series_info const& series) {
   auto const m = moves_of(c);
   auto const last = c.size() - 1;
   auto const rate = rate_of(c, m.half, last);
   growth.bytes_per_1000_requests = 1000 * rate;
-  if (m.falls > 0) return false;
+  if (m.falls > 0) return judge_repeating(growth, c, m.half);
   auto const rose = size_text(c.y[last] - c.y[m.half]);
   auto const third = rate_of(c, m.half, m.quarter), fourth = rate_of(c, m.quarter, last);
   if (m.maxima >= 3 && fourth >= third / 2) {
@@ -229,8 +262,6 @@ bool judge_exact(series_growth& growth, curve const& c, case_result const& resul
   }
   return true;
 }
-
-// --- noisy series ------------------------------------------------------------------------------------------------
 
 // Medians of so many neighbours that most_points are not exceeded. A shorter curve as it is.
 curve thinned(curve const& c) {
@@ -267,8 +298,9 @@ moments moments_of(part p) {
 }
 
 // Takes the largest step up out of the curve if a line with a step fits it far better than a line alone: least squares,
-// at the place where the step's t statistic is greatest.
-void take_step_out(curve& c) {
+// at the place where the step's t statistic is greatest, and only where one window made at least half of it: not out
+// of a rise that begins late.
+std::optional<step> take_step_out(curve& c) {
   auto const n = c.size();
   auto const m = moments_of(part_of(c, 0, n));
   auto const line_rest = m.yy - m.xy * m.xy / m.xx;
@@ -281,15 +313,17 @@ void take_step_out(curve& c) {
     auto const weight =
         static_cast<double>(n - k) * (1 - share) - above_x * above_x / m.xx; // of the step, less the line
     if (weight < 1e-9) continue;
-    auto const step = (above_y - above_x * m.xy / m.xx) / weight;
-    auto const rest = std::max(line_rest - step * step * weight, 1e-12 * line_rest);
-    auto const t = step * std::sqrt(weight * static_cast<double>(n - 3) / rest);
-    if (line_rest <= 1e-12 * m.yy || t <= best_t) continue;
+    auto const up = (above_y - above_x * m.xy / m.xx) / weight;
+    auto const rest = std::max(line_rest - up * up * weight, 1e-12 * line_rest);
+    auto const t = up * std::sqrt(weight * static_cast<double>(n - 3) / rest);
+    if (line_rest <= 1e-12 * m.yy || t <= best_t || c.y[k] - c.y[k - 1] < up / 2) continue;
     best_t = t;
-    size = step;
+    size = up;
     at = k;
   }
+  if (at == n) return std::nullopt;
   for (auto i = at; i < n; ++i) c.y[i] -= size;
+  return step{c.window[at], size};
 }
 
 // Two levels fit the curve better than a line does.
@@ -334,22 +368,25 @@ evidence examine(curve const& whole) {
   evidence e;
   e.trend = thinned(whole);
   e.threshold = practical_threshold(median_of(e.trend.y));
-  take_step_out(e.trend);
+  e.one_off = take_step_out(e.trend);
   auto const& c = e.trend;
   auto const n = c.size(), quarter = (n - 1) / 4, half = (n - 1) / 2, last_quarter = (n - 1) * 3 / 4;
   auto const soak = c.soak();
   auto const tail = part_of(c, quarter, n), last_half = part_of(c, half, n);
   auto const seen = std::max(1.0, hamed_rao_factor(tail.y)), possible = std::max(seen, autoregression_factor(tail.y));
-  e.p = mann_kendall(tail.y, seen).p_rising;
-  e.half_p = mann_kendall(last_half.y, seen).p_rising;
+  e.p = chance_of_rise(mann_kendall(tail.y, seen).z, tail.y.size());
+  e.half_p = chance_of_rise(mann_kendall(last_half.y, seen).z, last_half.y.size());
   e.rise = theil_sen(c.x, c.y)->slope * soak;
   auto const scatter = scatter_of(tail);
   e.prominence = scatter > 0 ? e.rise / scatter : e.rise > 0 ? INFINITY : 0;
   auto const b1 = slope_of(part_of(c, 0, half + 1), seen), b2 = slope_of(last_half, seen);
   auto const b3 = slope_of(part_of(c, half, last_quarter + 1), seen), b4 = slope_of(part_of(c, last_quarter, n), seen);
-  auto const steady = distance(b4, b3, 0.8) > 2;
-  e.levelling_off = (distance(b2, b1, 0.4) < -0.5 && !steady) || distance(b4, b3, 0.5) < -2.5;
+  auto const steady = b4.slope > steady_distance * b4.error && b4.slope >= steady_share * b3.slope;
+  e.levelling_off =
+      (distance(b2, b1, half_share) < half_distance && !steady) || distance(b4, b3, quarter_share) < quarter_distance;
   e.is_a_step = step_fits_better(c) && !steady;
+  auto const [low, high] = std::ranges::minmax(last_half.y);
+  e.range = high - low;
   e.half_rise = b2.slope * soak;
   auto const reach = z_of_95 * slope_of(last_half, possible).error * soak;
   e.low_rise = e.half_rise - reach;
@@ -372,25 +409,49 @@ std::int64_t bend_of(curve const& c) {
   return c.window[best + 1];
 }
 
-// The first window from which on it never leaves the last half's range by more than the threshold.
-std::int64_t level_from(curve const& c, double threshold) {
-  auto const half = static_cast<std::ptrdiff_t>((c.size() - 1) / 2);
-  auto const [low, high] = std::minmax_element(c.y.begin() + half, c.y.end());
-  auto from = static_cast<std::size_t>(half);
-  while (from > 0 && c.y[from - 1] >= *low - threshold && c.y[from - 1] <= *high + threshold) --from;
-  return c.window[from];
-}
-
-// Windows with which the last half's interval would tell a rise as seen, or the threshold, from nothing.
+// Windows after which the slope seen, were it the true one, would stand out from noise or be shown to be negligible.
+// The interval of the rise over a soak narrows with the square root of its windows, and a true rise grows with them.
 std::optional<std::int64_t> windows_to_tell(evidence const& e) {
-  auto const reach = (e.high_rise - e.low_rise) / 2, target = std::max(e.threshold, e.half_rise) / 2;
-  auto const needed = static_cast<double>(e.trend.windows()) * std::max(2.0, std::pow(reach / target, 2));
+  auto const width = e.high_rise - e.low_rise;
+  auto const times =
+      e.half_rise >= e.threshold ? std::pow(width / e.half_rise, 2.0 / 3) : std::pow(width / e.threshold, 2);
+  auto const needed = static_cast<double>(e.trend.windows()) * std::max(2.0, times);
   if (needed > most_windows_needed) return std::nullopt;
   return static_cast<std::int64_t>(std::ceil(needed));
 }
 
 std::string rise_text(evidence const& e) {
   return size_text(e.half_rise) + " over a soak (95%: " + size_text(e.low_rise) + " to " + size_text(e.high_rise) + ")";
+}
+
+std::string one_off_text(evidence const& e) {
+  if (!e.one_off) return "";
+  return "; a single step of " + size_text(e.one_off->bytes) + " in " + window_text(e.one_off->window) +
+         " is not counted";
+}
+
+void settle_growing(series_growth& growth, evidence const& e, std::optional<double> full) {
+  growth.outcome = growth_outcome::growing;
+  growth.onset = bend_of(e.trend);
+  growth.seconds_to_full = full;
+  growth.reason = "grows by " + size_text(growth.bytes_per_1000_requests) +
+                  " per 1000 requests (95%: " + size_text(*growth.low) + " to " + size_text(*growth.high) + ") from " +
+                  window_text(*growth.onset) + " on" + full_text(growth) + one_off_text(e);
+}
+
+void settle_level(series_growth& growth, evidence const& e, double slack, std::string const& why) {
+  growth.outcome = growth_outcome::plateau;
+  growth.plateau_from = std::max(level_from(e.trend, slack), e.one_off ? e.one_off->window : 0);
+  growth.reason = "level from " + window_text(*growth.plateau_from) + " on: " + why + one_off_text(e);
+}
+
+void settle_inconclusive(series_growth& growth, evidence const& e, bool rises) {
+  growth.outcome = growth_outcome::inconclusive;
+  growth.windows_needed = rises ? 2 * e.trend.windows() : windows_to_tell(e);
+  growth.reason = (!rises            ? "cannot be told from a rise of less than " + size_text(e.threshold)
+                   : e.levelling_off ? "rises, but is levelling off"
+                                     : std::string("rises, but a single step explains it better than growth does")) +
+                  ": the last half's slope makes " + rise_text(e) + one_off_text(e);
 }
 
 // Settles a noisy series. p: its trend's, after Holm's correction.
@@ -402,27 +463,15 @@ void settle(series_growth& growth, evidence const& e, double p, curve const& c, 
   growth.high = 1000 * e.high_rise * per_request;
   auto const rises = p <= alpha && e.half_p <= half_alpha && e.prominence >= least_prominence &&
                      e.rise >= e.threshold && e.half_rise >= least_half * e.threshold;
-  if (rises && !e.levelling_off && !e.is_a_step) {
-    growth.outcome = growth_outcome::growing;
-    growth.onset = bend_of(e.trend);
-    growth.seconds_to_full = seconds_to_full(result, series, c, e.half_rise * per_request);
-    growth.reason = "grows by " + size_text(growth.bytes_per_1000_requests) +
-                    " per 1000 requests (95%: " + size_text(*growth.low) + " to " + size_text(*growth.high) +
-                    ") from " + window_text(*growth.onset) + " on" + full_text(growth);
-  } else if (e.high_rise < e.threshold && e.high_rise - e.low_rise < 2 * e.threshold) {
-    growth.outcome = growth_outcome::plateau;
-    growth.plateau_from = level_from(c, e.threshold);
-    growth.reason = "level from " + window_text(*growth.plateau_from) + " on: its slope makes " + rise_text(e) +
-                    ", less than " + size_text(e.threshold);
-  } else {
-    growth.outcome = growth_outcome::inconclusive;
-    growth.windows_needed = rises ? 2 * c.windows() : windows_to_tell(e);
-    growth.reason = rises && e.levelling_off
-                        ? "rises, but is levelling off: the last half's slope makes " + rise_text(e)
-                    : rises ? "rises, but a single step explains it better than growth does: " + rise_text(e)
-                            : "noise hides whether it rises: its slope makes " + rise_text(e) +
-                                  ", which tells neither " + "growth nor a rise of less than " + size_text(e.threshold);
-  }
+  if (rises && !e.levelling_off && !e.is_a_step)
+    settle_growing(growth, e, seconds_to_full(result, series, c, e.half_rise * per_request));
+  else if (e.range <= e.threshold / 2)
+    settle_level(growth, e, e.threshold / 2, "the last half stays within " + size_text(e.range));
+  else if (e.high_rise < e.threshold && e.high_rise - e.low_rise < 2 * e.threshold)
+    settle_level(growth, e, e.threshold,
+                 "the last half's slope makes " + rise_text(e) + ", less than " + size_text(e.threshold));
+  else
+    settle_inconclusive(growth, e, rises);
 }
 
 growth_outcome worse(growth_outcome a, growth_outcome b) { return std::max(a, b); }

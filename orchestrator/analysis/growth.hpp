@@ -27,14 +27,22 @@ constexpr auto names(growth_outcome) {
 struct series_growth {
   std::string_view series; ///< allocated_bytes, reserved_bytes, outside_bytes or host_resident_bytes
   growth_outcome outcome = growth_outcome::inconclusive;
-  std::string reason;                 ///< one sentence with its figures, without the series' name
-  double bytes_per_1000_requests = 0; ///< over the last half; of an allocator series exact, else Theil and Sen's slope
-  std::optional<double> low, high;    ///< its 95% interval, widened for autocorrelation; absent when exact
-  std::optional<std::int64_t> plateau_from;   ///< PLATEAU: the window since which it has been level
-  std::optional<std::int64_t> onset;          ///< GROWING: the window in which it began to rise
-  std::optional<std::int64_t> windows_needed; ///< INCONCLUSIVE: windows that a soak would need to tell, if any would do
-  std::optional<double>
-      seconds_to_full; ///< GROWING: until the device is full (resident set: the machine's memory), at this rate
+  std::string reason; ///< one sentence with its figures, without the series' name
+
+  /// Over the last half: of an allocator series what it rose by, of a noisy one Theil and Sen's slope, and that slope's
+  /// 95% interval, widened for autocorrelation.
+  double bytes_per_1000_requests = 0;
+  std::optional<double> low, high;
+
+  std::optional<std::int64_t> plateau_from; ///< PLATEAU: the window since which it has been level
+  std::optional<std::int64_t> onset;        ///< GROWING: the window in which it began to rise
+
+  /// INCONCLUSIVE: how many windows in all would probably tell; absent when more than 10,000.
+  std::optional<std::int64_t> windows_needed;
+
+  /// GROWING: until the device (resident set: the machine) has no memory left, at this rate; absent when its memory is
+  /// not known.
+  std::optional<double> seconds_to_full;
 };
 
 /// What became of a rank's memory: growing if any series is, else inconclusive if any is.

@@ -10,6 +10,7 @@ namespace plateau {
 namespace {
 
 constexpr double z_of_95 = 1.959963984540054; // the normal distribution's quantile 0.975
+constexpr std::size_t most_exact = 30;
 
 int sign(double x) { return (x > 0) - (x < 0); }
 
@@ -33,6 +34,21 @@ double ties(std::span<double const> values) {
     first = last;
   }
   return sum;
+}
+
+// What share of all permutations of so many values has 0, 1, ... inversions: inserting the i-th value makes 0 to i - 1.
+std::vector<double> inversion_shares(std::size_t count) {
+  std::vector<double> shares(count * (count - 1) / 2 + 1, 0.0);
+  shares[0] = 1;
+  for (std::size_t i = 2; i <= count; ++i) {
+    auto const before = shares;
+    for (std::size_t k = 0; k <= i * (i - 1) / 2; ++k) {
+      double sum = 0;
+      for (std::size_t made = 0; made < i && made <= k; ++made) sum += before[k - made];
+      shares[k] = sum / static_cast<double>(i);
+    }
+  }
+  return shares;
 }
 
 // Ranks from 1; equal values share the mean of theirs.
@@ -89,6 +105,17 @@ mann_kendall_test mann_kendall(std::span<double const> y, double variance_factor
   test.p_two_sided = 2 * normal_above(std::abs(test.z));
   test.p_rising = normal_above(test.z);
   return test;
+}
+
+double chance_of_rise(double z, std::size_t count) {
+  if (count < 2 || count > most_exact) return normal_above(z);
+  auto const n = static_cast<double>(count), pairs = n * (n - 1) / 2;
+  auto const s = z * std::sqrt(n * (n - 1) * (2 * n + 5) / 18) + (z > 0 ? 1 : z < 0 ? -1 : 0);
+  auto const most = std::clamp((pairs - s) / 2, 0.0, pairs); // inversions: pairs that fall
+  double sum = 0;
+  auto const shares = inversion_shares(count);
+  for (std::size_t k = 0; static_cast<double>(k) <= most + 1e-6; ++k) sum += shares[k];
+  return std::min(sum, 1.0);
 }
 
 double hamed_rao_factor(std::span<double const> y) {

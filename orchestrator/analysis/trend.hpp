@@ -21,6 +21,11 @@ struct mann_kendall_test {
 /// hamed_rao_factor. As pymannkendall's original_test.
 mann_kendall_test mann_kendall(std::span<double const> y, double variance_factor = 1);
 
+/// The probability of a z at least this great among `count` different values in random order. Up to 30 values exact,
+/// from the number of permutations with so many inversions, as scipy.stats.kendalltau's "exact": far out, where a
+/// family of tests looks, the normal distribution gives up to a hundred times too much. Beyond 30 values normal.
+double chance_of_rise(double z, std::size_t count);
+
 /// By how much autocorrelation makes the variance of Mann and Kendall's s greater (Hamed and Rao, 1998):
 ///   1 + 2 / (n(n-1)(n-2)) * sum over lags k of (n-k)(n-k-1)(n-k-2) r(k)
 /// r: autocorrelation of the ranks of y less its Theil-Sen line over 1, 2, ...; only lags at which it differs from 0 at

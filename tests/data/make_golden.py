@@ -57,19 +57,23 @@ def trend_of(name, y):
         gaps = numpy.cumsum([1 + math.floor(4 * u) for u in scrambled(len(y), 99)])  # 1 to 4 apart
         uneven = stats.theilslopes(y, gaps)
         twice = stats.theilslopes(y, gaps // 3)  # some x are equal
-    slopes = [{"x": [int(x) for x in xs], "slope": finite(s.slope), "low": finite(s.low_slope), "high": finite(s.high_slope)}
+    slopes = [{"x": [int(x) for x in xs], "slope": finite(s.slope), "low": finite(s.low_slope),
+               "high": finite(s.high_slope)}
               for xs, s in ((range(len(y)), even), (gaps, uneven), (gaps // 3, twice)) if math.isfinite(s.slope)]
     constant = plain.var_s == 0
+    exact = len(set(y)) == len(y) <= 30
+    p_exact = stats.kendalltau(range(len(y)), y, method="exact", alternative="greater").pvalue if exact else None
     return {"name": name, "y": y, "s": int(plain.s), "variance": float(plain.var_s), "z": float(plain.z),
             "p_two_sided": float(plain.p), "p_rising": float(stats.norm.sf(plain.z)),
+            "p_exact": None if p_exact is None else float(p_exact),
             "hamed_rao": None if constant else {"factor": float(modified.var_s / plain.var_s), "z": finite(modified.z),
                                                 "p_two_sided": finite(modified.p)},
             "theil_sen": slopes}
 
 
 def interval(n, q):
-    """Ranks, from 1, of the order statistics that bound the quantile with at most 2.5% on each side: the greatest low with
-    P(B < low) <= 0.025 and the least high with P(B >= high) <= 0.025, B the number of n samples below the quantile.
+    """Ranks, from 1, of the order statistics that bound the quantile with at most 2.5% on each side: the greatest low
+    with P(B < low) <= 0.025 and the least high with P(B >= high) <= 0.025, B the number of n samples below the quantile.
     0 and n + 1 stand for no bound."""
     b = stats.binom(n, q)
     low = int(b.ppf(0.025))
@@ -97,5 +101,6 @@ def write(name, lines):
 
 
 write("golden_trend.json", [trend_of(name, y) for name, y in series()])
-write("golden_quantile.json", [quantile_of(n, q) for n in (1, 2, 3, 5, 6, 10, 71, 72, 100, 367, 368, 1000, 3687, 3688, 20000)
-                               for q in (0.05, 0.5, 0.95, 0.99, 0.999)])
+write("golden_quantile.json",
+      [quantile_of(n, q) for n in (1, 2, 3, 5, 6, 10, 71, 72, 100, 367, 368, 1000, 3687, 3688, 20000)
+       for q in (0.05, 0.5, 0.95, 0.99, 0.999)])

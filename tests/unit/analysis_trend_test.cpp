@@ -67,6 +67,20 @@ TEST(mann_kendall, with_hamed_and_raos_variance_is_pymannkendalls_to_1e_9) {
   EXPECT_GT(compared, 50);
 }
 
+TEST(chance_of_rise, is_scipys_exact_probability_to_1e_9) {
+  int compared = 0;
+  for (auto const& g : golden("golden_trend.json")) {
+    if (g["p_exact"].is_null()) continue;
+    auto const y = g["y"].get<std::vector<double>>();
+    auto const name = g["name"].get<std::string>();
+    expect_close(chance_of_rise(mann_kendall(y).z, y.size()), g["p_exact"].get<double>(), name);
+    ++compared;
+  }
+  EXPECT_GT(compared, 20);
+  EXPECT_EQ(chance_of_rise(100, 4), 1.0 / 24); // no greater z is possible: one permutation of 24
+  EXPECT_NEAR(chance_of_rise(2, 31), chance_of_rise(2, 30), 0.003);
+}
+
 TEST(mann_kendall, of_a_constant_says_that_there_is_no_trend) {
   auto const test = mann_kendall(std::vector<double>(10, 3.0));
   EXPECT_EQ(test.z, 0);
