@@ -207,7 +207,8 @@ std::string memory_line(json const& summary, table_style style) {
 std::string table(json const& summary, table_style style) {
   check_format(summary, summary_format);
   body b;
-  auto text = header(summary["meta"]) + case_lines(summary, b, style) + footnotes(b) + finding_lines(summary, style);
+  auto text = header(summary["meta"]) + case_lines(summary, b, style);
+  text += footnotes(b) + finding_lines(summary, style);
   text += warning_lines(summary, style);
   if (summary["results"].empty()) return text + "nothing was measured\n";
   if (auto const noise = summary["noise"]["told"].get<std::string>(); !noise.empty()) text += noise + "\n";
