@@ -12,6 +12,7 @@ import tempfile
 
 from scale import gather_and_assemble, judge, many_cases, on_disk, per_case, resident
 from support import Figure, Programs, in_turn, median_ratio, run, seconds, SOURCE
+from verdicts import soak_cost, soundness
 
 THREADS = 4
 
@@ -83,7 +84,7 @@ def start(programs):
 
 
 BENCHMARKS = {f.__name__: f for f in (resident, judge, python_threads, harness, allocator, start, gather_and_assemble,
-                                      on_disk, per_case, many_cases)}  # resident and judge see the largest child so far
+                                      on_disk, per_case, many_cases, soak_cost, soundness)}  # resident and judge see the largest child so far
 
 
 def main(build, *names):

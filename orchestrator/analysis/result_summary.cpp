@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -270,25 +271,29 @@ json growth_on_rank(case_judgement const& judgement, std::int64_t rank) {
   return out;
 }
 
-// The gravest outcome over ranks and series, with the series that rises fastest of those that have it. A plateau begins
-// where the last of them does.
+// How much a series says of its case: the gravest outcome first, then the fastest rise. The noise of a series that is
+// level says nothing, so that of these the live bytes speak, which are exact.
+auto weight(series_growth const& s) {
+  bool const level = s.outcome == growth_outcome::plateau;
+  return std::tuple(s.outcome, level && s.series == "allocated_bytes", s.bytes_per_1000_requests);
+}
+
+// The series that says most, of all ranks. A plateau begins where the last of them does.
 json growth_of(case_judgement const& judgement) {
   series_growth const* worst = nullptr;
-  std::int64_t worst_rank = 0;
-  std::optional<std::int64_t> plateau_from;
+  std::int64_t worst_rank = 0, plateau_from = 0;
   for (auto const& rank : judgement.growth)
     for (auto const& series : rank.series) {
-      if (worst == nullptr || std::pair(series.outcome, series.bytes_per_1000_requests) >
-                                  std::pair(worst->outcome, worst->bytes_per_1000_requests)) {
+      if (worst == nullptr || weight(series) > weight(*worst)) {
         worst = &series;
         worst_rank = rank.rank;
       }
-      if (series.plateau_from) plateau_from = std::max(plateau_from.value_or(0), *series.plateau_from);
+      plateau_from = std::max(plateau_from, series.plateau_from.value_or(0));
     }
   if (worst == nullptr) return nullptr;
   auto out = series_entry(*worst);
   out["rank"] = worst_rank;
-  if (worst->outcome == growth_outcome::plateau && plateau_from) out["plateau_from"] = *plateau_from;
+  if (worst->outcome == growth_outcome::plateau) out["plateau_from"] = plateau_from;
   return out;
 }
 

@@ -253,8 +253,7 @@ private:
     a.pre = a.post = m.soak.back().allocator;
     auto const made = events() * requests;
     serve(a.post, made);
-    if (made > 0) a.ops.push_back({"aten::linear/aten::addmm", made, made * 512, 0, 0});
-    if (made > 0) a.ops.push_back({"", 0, 0, made, made * 512});
+    if (made > 0) a.ops.push_back({"aten::linear/aten::addmm", made, made * 512, made, made * 512});
     if (leak == nullptr || !leak->value("every_window", true)) return;
     grow(a.post, leak->at("bytes"));
     a.ops.push_back({"plateau::planted_leak/aten::empty", 1, leak->at("bytes"), 0, 0});
