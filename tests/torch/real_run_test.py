@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 import pytest
 
-from plateau_test import BIN, PLATEAU, environment, kill, processes_naming, statuses, summary, wait_until
+from plateau_test import BIN, PLATEAU, environment, kill, plateau, processes_naming, statuses, summary, wait_until
 
 WORKER = BIN / "plateau-worker"
 JOB = {
@@ -32,6 +32,18 @@ def main_run(tmp_path_factory):
     done, folder = run(tmp_path_factory.mktemp("main"), "-n", "2")
     assert done.returncode == 0, done.stderr
     return folder
+
+
+def assert_explained(folder):
+    """show --explain accounts for every event and byte of every measured case; nothing is kept, nothing came once."""
+    done = plateau("show", folder, "--explain", "--fail-on", "none", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    cases = done.stdout.split("\n\n")[:len(results(folder))]
+    assert [case.split(":")[0] for case in cases] == list(results(folder))
+    for case in cases:
+        assert "not accounted for: 0 allocations, 0 frees, 0 B\n" in case
+        assert " in each, and 0 once; 0 segments\n" in case
+        assert all(line.rstrip().endswith(" 0 B") for line in case.splitlines() if line.startswith("  aten::")), case
 
 
 def results(folder):
@@ -91,6 +103,10 @@ def test_the_attributions_parts_add_up_to_the_counters_delta(main_run):
             assert result["mode"] == "arena" or group["counted_allocation_events"][:].min() > 0, case
 
 
+def test_every_event_and_byte_is_explained(main_run):
+    assert_explained(main_run)
+
+
 def test_percentiles_are_numpys_over_the_pooled_samples(main_run):
     with h5py.File(main_run / "run.h5") as file:
         for case, result in results(main_run).items():
@@ -113,6 +129,7 @@ def test_half_types_have_their_own_exact_counts(tmp_path, dtype, eager, arena_st
     assert found["eager.c2"]["churn"]["allocation_events_per_request"] == eager
     assert found["arena.c2"]["memory_stable"] is arena_stable, "a bfloat16 product takes scratch from the allocator"
     assert summary(folder)["meta"]["dtype"] == dtype
+    assert_explained(folder)
 
 
 def test_fresh_threads_isolation_run_and_an_in_place_residual_give_good_outputs_too(tmp_path):
@@ -121,6 +138,7 @@ def test_fresh_threads_isolation_run_and_an_in_place_residual_give_good_outputs_
     found = results(folder)
     assert found["eager.c3"]["churn"]["allocation_events_per_request"] == 10, "the add takes no memory of its own"
     assert found["arena.c3"]["memory_stable"] is True
+    assert_explained(folder)
 
 
 def test_modes_that_cannot_run_here_are_skipped_with_the_reason(tmp_path):
