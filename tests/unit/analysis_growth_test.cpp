@@ -162,6 +162,25 @@ TEST(growth, of_one_rank_of_64_is_found_and_named) {
   EXPECT_EQ(outcome_of(ranks), growing);
 }
 
+TEST(growth, among_many_noisy_ranks_takes_more_evidence_than_on_one) {
+  trace_source random(seed);
+  int alone = 0, among_many = 0;
+  std::vector<std::vector<memory_point>> others;
+  for (int rank = 1; rank < 64; ++rank) {
+    auto values = random.noise(25, noise_kind::white);
+    for (auto& value : values) value = 300 * mib + mib * value;
+    others.push_back(curve_of(values, resident));
+  }
+  for (int i = 0; i < 100; ++i) {
+    auto curves = others;
+    curves.insert(curves.begin(), curve_of(random.leak(24, 10, 4, noise_kind::white), resident));
+    alone += judge_growth(record_of({curves[0]}))[0].outcome == growing;
+    among_many += judge_growth(record_of(curves))[0].outcome == growing;
+  }
+  EXPECT_GT(alone, 70);
+  EXPECT_LT(among_many, alone - 20);
+}
+
 TEST(growth, is_found_although_some_points_are_missing) {
   for (auto const* series : {allocated, outside}) {
     auto points = curve_of(made(24, [](double i) { return 300 * mib + mib * i; }), series);
