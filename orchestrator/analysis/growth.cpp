@@ -18,7 +18,6 @@ constexpr std::int64_t most_windows_needed = 10'000;
 
 // The rules for noisy series, calibrated on the generator of tests/unit/analysis_traces.hpp: see docs/measurement.md.
 constexpr double alpha = 0.002;        // level of the trend's test, over all noisy series of a case
-constexpr double half_alpha = 0.08;    // level of the test of the last half's own trend
 constexpr double least_prominence = 5; // the rise over the soak, in scatters around the line
 constexpr double least_half = 0.75;    // the last half's slope, in thresholds per soak
 
@@ -269,8 +268,8 @@ void settle(series_growth& growth, growth_evidence const& e, double p, memory_cu
   growth.bytes_per_1000_requests = 1000 * e.half_rise * per_request;
   growth.low = 1000 * e.low_rise * per_request;
   growth.high = 1000 * e.high_rise * per_request;
-  auto const rises = p <= alpha && e.half_p <= half_alpha && e.prominence >= least_prominence &&
-                     e.rise >= e.threshold && e.half_rise >= least_half * e.threshold;
+  auto const rises = p <= alpha && e.prominence >= least_prominence && e.rise >= e.threshold &&
+                     e.half_rise >= least_half * e.threshold;
   if (rises && !e.levelling_off && !e.is_a_step)
     settle_growing(growth, e, seconds_to_full(result, series, c, e.half_rise * per_request));
   else if (e.half_range <= e.threshold / 2)

@@ -166,7 +166,6 @@ growth_evidence weigh(memory_curve const& curve) {
   auto const tail = part_of(c, (n - 1) / 4, n), last_half = part_of(c, (n - 1) / 2, n);
   auto const seen = std::max(1.0, hamed_rao_factor(tail.y)), possible = std::max(seen, autoregression_factor(tail.y));
   e.p = chance_of_rise(mann_kendall(tail.y, seen).z, tail.y.size());
-  e.half_p = chance_of_rise(mann_kendall(last_half.y, seen).z, last_half.y.size());
   e.rise = theil_sen(c.x, c.y)->slope * c.soak();
   auto const scatter = scatter_of(tail);
   e.prominence = scatter > 0 ? e.rise / scatter : e.rise > 0 ? INFINITY : 0;

@@ -33,7 +33,6 @@ struct growth_evidence {
   double threshold = 0;               ///< the practical threshold
 
   double p = 1;          ///< of the trend from a quarter of the soak on: one-sided, autocorrelation reckoned with
-  double half_p = 1;     ///< the same of the last half by itself
   double rise = 0;       ///< of the whole curve
   double prominence = 0; ///< the same, in scatters around the line
 

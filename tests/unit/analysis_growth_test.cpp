@@ -71,6 +71,7 @@ std::vector<named_trace> library() {
     return [=](double i) { return base + 10 * mib * std::log1p(std::min(i, until)); };
   };
   auto const onset = [=](double at) { return [=](double i) { return base + mib * std::max(0.0, i - at); }; };
+  auto const late_plateau = [=](double i) { return base + 5 * mib * std::clamp(i - 5, 0.0, 14.0); };
   auto const warm_up_and_leak = [=](double i) { return base - 20 * mib * std::exp(-i) + mib * i; };
   auto const one_off_and_leak = [=](double i) { return base + (i >= 8 ? 30 * mib : 0) + mib * i; };
   return {
@@ -111,6 +112,7 @@ std::vector<named_trace> library() {
       {"late onset", allocated, made(24, onset(16)), growing},
       {"late onset under noise", outside, noisy(0.1 * mib, made(24, onset(12))), growing},
       {"late onset outside", outside, made(24, onset(14)), growing},
+      {"late plateau", outside, noisy(0.1 * mib, made(24, late_plateau)), inconclusive},
       {"growth from zero", allocated, made(12, [](double i) { return mib * i; }), growing},
       {"growth from zero outside", outside, made(12, [](double i) { return mib * i; }), growing},
       {"resident set that jitters by pages", resident, in_pages(noisy(20'000, made(12, ramp(0)))), level},
