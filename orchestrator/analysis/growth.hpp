@@ -52,10 +52,6 @@ struct rank_growth {
   std::vector<series_growth> series;
 };
 
-/// The least rise over a whole soak, in bytes, that counts in a noisy series at this level: 1 MiB, or 0.1% of it if
-/// that is more.
-double practical_threshold(double level);
-
 /// Judges each rank that has a memory curve, that of a case that did not pass too, in the order of ranks.
 std::vector<rank_growth> judge_growth(case_record const& record);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/analysis/stream_cost.hpp"
 
+#include "orchestrator/analysis/units.hpp"
+
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <map>
 
 namespace plateau {
@@ -102,15 +102,6 @@ stream_cost cost_of(measured_mode const& mode) {
   return c;
 }
 
-std::string human(double bytes) {
-  constexpr std::array units{"B", "KiB", "MiB", "GiB", "TiB"};
-  std::size_t unit = 0;
-  for (; std::abs(bytes) >= 1024 && unit + 1 < units.size(); ++unit) bytes /= 1024;
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
-  return text.data();
-}
-
 } // namespace
 
 stream_costs stream_costs_of(run_record const& run) {
@@ -126,11 +117,11 @@ stream_costs stream_costs_of(run_record const& run) {
 std::string told(stream_cost const& c) {
   if (c.bytes_per_stream <= 0)
     return c.mode + ": more streams cost no measurable memory, up to " + std::to_string(c.concurrency.back());
-  auto text = c.mode + ": each stream adds " + human(c.bytes_per_stream) + " to " + human(c.bytes_at_none);
-  if (c.residual_bytes > 0) text += " (give or take " + human(c.residual_bytes) + ")";
+  auto text = c.mode + ": each stream adds " + bytes_text(c.bytes_per_stream) + " to " + bytes_text(c.bytes_at_none);
+  if (c.residual_bytes > 0) text += " (give or take " + bytes_text(c.residual_bytes) + ")";
   if (!c.most_streams) return text;
   return text + "; " + std::to_string(*c.most_streams) + " streams would fill the device (" +
-         human(static_cast<double>(*c.capacity_bytes)) + " for the allocator)";
+         bytes_text(static_cast<double>(*c.capacity_bytes)) + " for the allocator)";
 }
 
 } // namespace plateau

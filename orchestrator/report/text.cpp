@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/report/text.hpp"
 
+#include "orchestrator/analysis/units.hpp"
+
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstdint>
 #include <cstdio>
 
 namespace plateau {
@@ -22,15 +21,7 @@ std::string count_text(json const& number) {
   return formatted(value < 10 ? "%.2f" : value < 100 ? "%.1f" : "%.0f", value);
 }
 
-std::string bytes_text(json const& number) {
-  if (number.is_null()) return "-";
-  constexpr std::array units{"B", "KiB", "MiB", "GiB", "TiB"};
-  auto value = number.get<double>();
-  std::size_t unit = 0;
-  for (; std::abs(value) >= 1024 && unit + 1 < units.size(); ++unit) value /= 1024;
-  bool const whole = value == static_cast<double>(static_cast<std::int64_t>(value));
-  return formatted(whole || std::abs(value) >= 100 ? "%.0f " : "%.1f ", value) + units[unit];
-}
+std::string bytes_text(json const& number) { return number.is_null() ? "-" : bytes_text(number.get<double>()); }
 
 std::vector<std::size_t> widths_of(std::vector<row> const& rows) {
   std::vector<std::size_t> widths(rows[0].size(), 0);

@@ -71,6 +71,7 @@ std::vector<named_trace> library() {
     return [=](double i) { return base + 10 * mib * std::log1p(std::min(i, until)); };
   };
   auto const onset = [=](double at) { return [=](double i) { return base + mib * std::max(0.0, i - at); }; };
+  auto const late_plateau = [=](double i) { return base + 5 * mib * std::clamp(i - 5, 0.0, 14.0); };
   auto const warm_up_and_leak = [=](double i) { return base - 20 * mib * std::exp(-i) + mib * i; };
   auto const one_off_and_leak = [=](double i) { return base + (i >= 8 ? 30 * mib : 0) + mib * i; };
   return {
@@ -111,6 +112,7 @@ std::vector<named_trace> library() {
       {"late onset", allocated, made(24, onset(16)), growing},
       {"late onset under noise", outside, noisy(0.1 * mib, made(24, onset(12))), growing},
       {"late onset outside", outside, made(24, onset(14)), growing},
+      {"late plateau", outside, noisy(0.1 * mib, made(24, late_plateau)), inconclusive},
       {"growth from zero", allocated, made(12, [](double i) { return mib * i; }), growing},
       {"growth from zero outside", outside, made(12, [](double i) { return mib * i; }), growing},
       {"resident set that jitters by pages", resident, in_pages(noisy(20'000, made(12, ramp(0)))), level},
@@ -160,6 +162,25 @@ TEST(growth, of_one_rank_of_64_is_found_and_named) {
   EXPECT_EQ(series_of(ranks[17], resident).outcome, growing);
   EXPECT_EQ(series_of(ranks[17], allocated).outcome, level);
   EXPECT_EQ(outcome_of(ranks), growing);
+}
+
+TEST(growth, among_many_noisy_ranks_takes_more_evidence_than_on_one) {
+  trace_source random(seed);
+  int alone = 0, among_many = 0;
+  std::vector<std::vector<memory_point>> others;
+  for (int rank = 1; rank < 64; ++rank) {
+    auto values = random.noise(25, noise_kind::white);
+    for (auto& value : values) value = 300 * mib + mib * value;
+    others.push_back(curve_of(values, resident));
+  }
+  for (int i = 0; i < 100; ++i) {
+    auto curves = others;
+    curves.insert(curves.begin(), curve_of(random.leak(24, 10, 4, noise_kind::white), resident));
+    alone += judge_growth(record_of({curves[0]}))[0].outcome == growing;
+    among_many += judge_growth(record_of(curves))[0].outcome == growing;
+  }
+  EXPECT_GT(alone, 70);
+  EXPECT_LT(among_many, alone - 20);
 }
 
 TEST(growth, is_found_although_some_points_are_missing) {

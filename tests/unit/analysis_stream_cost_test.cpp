@@ -49,7 +49,7 @@ TEST_F(stream_costs_of_run, two_levels_give_the_exact_line) {
   EXPECT_THAT(c.reserved_bytes, ElementsAre(56 * mib, 72 * mib));
   EXPECT_EQ(c.capacity_bytes, 1021 * mib); // 3 MiB are outside
   EXPECT_EQ(c.most_streams, (1021 - 40) / 8);
-  EXPECT_EQ(told(c), "eager: each stream adds 8.0 MiB to 40.0 MiB; 122 streams would fill the device (1021.0 MiB for "
+  EXPECT_EQ(told(c), "eager: each stream adds 8 MiB to 40 MiB; 122 streams would fill the device (1021 MiB for "
                      "the allocator)");
 }
 
@@ -60,7 +60,7 @@ TEST_F(stream_costs_of_run, more_levels_give_least_squares_and_how_far_off_it_is
   EXPECT_NEAR(c.bytes_per_stream / mib, 7.6, 1e-9); // numpy.polyfit([1, 2, 3, 4], [48, 60, 64, 72], 1)
   EXPECT_NEAR(c.bytes_at_none / mib, 42, 1e-9);
   EXPECT_NEAR(c.residual_bytes / mib, 2.8, 1e-9);
-  EXPECT_THAT(told(c), HasSubstr("(give or take 2.8 MiB)"));
+  EXPECT_THAT(told(c), HasSubstr("(give or take 2.83 MiB)"));
 }
 
 TEST_F(stream_costs_of_run, the_rank_and_the_quiet_point_that_need_most_decide) {
@@ -85,7 +85,7 @@ TEST_F(stream_costs_of_run, of_a_shared_gpu_no_capacity_is_claimed) {
   auto const c = stream_costs_of(run).modes[0];
   EXPECT_FALSE(c.capacity_bytes);
   EXPECT_FALSE(c.most_streams);
-  EXPECT_EQ(told(c), "eager: each stream adds 8.0 MiB to 40.0 MiB");
+  EXPECT_EQ(told(c), "eager: each stream adds 8 MiB to 40 MiB");
 }
 
 TEST_F(stream_costs_of_run, streams_that_reserve_nothing_cost_nothing) {

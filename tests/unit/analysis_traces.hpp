@@ -2,6 +2,7 @@
 #pragma once
 
 #include "orchestrator/analysis/growth.hpp"
+#include "orchestrator/analysis/growth_evidence.hpp"
 
 #include <algorithm>
 #include <cmath>
