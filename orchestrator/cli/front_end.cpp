@@ -252,7 +252,7 @@ void show_end_of_run(std::filesystem::path const& folder) {
   std::cout << '\n' << table(summary, {colour_wanted()});
   auto const failed = failed_gates(summary, summary["run"]["fail_on"].get<std::vector<std::string>>());
   if (!failed.empty()) std::cout << "gate failed: " << failed << '\n';
-  std::cout << "next: plateau show " << shown << '\n' << shown << std::endl;
+  std::cout << "next: plateau show " << shown << " --explain" << '\n' << shown << std::endl;
 }
 
 } // namespace plateau
