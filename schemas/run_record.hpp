@@ -38,6 +38,18 @@ struct rank_info {
   }
 };
 
+/// Checks whose findings make a run bad: exit code 4. They are described in orchestrator/analysis/finding.hpp.
+struct gates {
+  std::vector<std::string> checks;
+  bool strict = false; ///< a check that could not be made on a measured case fails, too
+
+  template <class Visit>
+  friend void describe(gates& x, Visit&& visit) {
+    visit("checks", x.checks);
+    visit("strict", x.strict);
+  }
+};
+
 /// What is known of a run from its start: the run folder's run.json, written by rank 0 before the first case,
 /// so that whatever a killed run left can still be read and what is missing be named.
 struct run_info {
@@ -50,7 +62,7 @@ struct run_info {
   json job;                                    ///< effective: every field, the device and dtype resolved
   std::vector<rank_info> ranks;                ///< all of the world, in order
   std::vector<std::string> warnings;
-  std::vector<std::string> fail_on; ///< the gates: checks whose findings make the run bad
+  gates fail_on;
 
   template <class Visit>
   friend void describe(run_info& x, Visit&& visit) {

@@ -34,4 +34,10 @@ struct finding {
   json evidence;                   ///< an object: the numbers behind the reason
 };
 
+/// A check that could not be made of a measured case, and why. It has neither passed nor found anything.
+struct unmade {
+  std::string_view check;
+  std::string reason;
+};
+
 } // namespace plateau

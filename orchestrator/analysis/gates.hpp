@@ -2,25 +2,28 @@
 #pragma once
 
 #include "schemas/json.hpp"
+#include "schemas/run_record.hpp"
 
-#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace plateau {
 
-/// Gates are checks whose findings make a run bad: exit code 4.
-inline constexpr std::string_view default_gates = "growing";
+/// What a run is held to when its user says nothing: that memory does not grow, where that can be told.
+gates default_gates();
 
 /// "growing, inconclusive, ...": the names of all checks.
 std::string check_names();
 
-/// Reads "growing,straggler", or "none". Throws input_error when a name is no check's.
-std::vector<std::string> parse_gates(std::string_view list);
+/// Reads "growing,straggler", or "none": strict gates, since they were asked for. Throws input_error when a name is no
+/// check's.
+gates parse_gates(std::string_view list);
 
-/// Which of the gates a summary's findings fail, and in which cases: "growing in eager.c2, eager.c4; churn in ...".
-/// Empty when they pass. A check that was not made, for lack of a soak say, has no finding: the table names those.
-std::string failed_gates(json const& summary, std::span<std::string const> gates);
+/// Throws input_error when the job cannot give what a strict gate looks at: growth needs a soak of six windows.
+void refuse_gates_without_a_soak(gates const& g, job const& j);
+
+/// Which of the gates a summary fails, and in which cases: "growing in eager.c2, eager.c4; straggler not told in ...".
+/// Empty when they pass.
+std::string failed_gates(json const& summary, gates const& g);
 
 } // namespace plateau

@@ -35,14 +35,17 @@ std::vector<decisive> decisive_series(std::vector<rank_growth> const& growth, gr
   return found;
 }
 
-// What the tracked window of a rank allocated and did not free, by the operator that kept most; nothing if none did.
+// The operator that kept most of what a rank allocated in the tracked window; nothing when no more was allocated than
+// freed.
 op_events const* keeper(case_record const& record, std::int64_t rank) {
   auto const& result = record.by_rank[static_cast<std::size_t>(rank)];
   if (!result || !result->measured || !result->measured->tracked) return nullptr;
   auto const kept = [](op_events const& op) { return op.allocated_bytes - op.freed_bytes; };
   auto const& ops = result->measured->tracked->ops;
+  std::int64_t balance = 0;
+  for (auto const& op : ops) balance += kept(op);
   auto const most = std::ranges::max_element(ops, {}, kept);
-  return most != ops.end() && kept(*most) > 0 ? &*most : nullptr;
+  return balance > 0 && kept(*most) > 0 ? &*most : nullptr;
 }
 
 std::string words_for(std::string_view series) {
@@ -74,7 +77,9 @@ void judge_growth_of(case_record const& record, growth_outcome outcome, check co
   f.evidence = {{"rank", worst.rank},
                 {"series", worst.series->series},
                 {"bytes_per_1000_requests", number(worst.series->bytes_per_1000_requests)}};
-  if (auto const* op = keeper(record, worst.rank); op != nullptr && outcome == growth_outcome::growing) {
+  bool const allocators = worst.series->series == "allocated_bytes" || worst.series->series == "reserved_bytes";
+  auto const* op = keeper(record, worst.rank);
+  if (op != nullptr && allocators && outcome == growth_outcome::growing) {
     f.evidence["op"] = op->op;
     f.evidence["op_kept_bytes"] = op->allocated_bytes - op->freed_bytes;
     f.reason += "; kept by " + (op->op.empty() ? "code outside of any operator" : op->op);
@@ -102,6 +107,60 @@ void judge_skipped(case_record const& record, case_judgement& out) {
     out.findings.push_back({checks::skipped.name, {}, verdict.reason, json::object()});
 }
 
+using measured_ranks = std::vector<case_result const*>;
+
+std::string why_no_growth(measured_ranks const& ranks) {
+  for (auto const* rank : ranks) {
+    if (rank->measured->soak.empty()) return "no soak: growth was not judged";
+    if (rank->measured->counters_unavailable) return *rank->measured->counters_unavailable;
+  }
+  return "";
+}
+
+std::string why_no_counters(measured_ranks const& ranks) {
+  for (auto const* rank : ranks)
+    if (rank->measured->counters_unavailable) return *rank->measured->counters_unavailable;
+  return "";
+}
+
+std::string why_not_equal(job const& run, measured_ranks const& ranks) {
+  if (ranks.size() < 2) return "one rank: nothing to compare it with";
+  if (run.stream_threads != "persistent") return "fresh stream threads: how many of them run at once is chance";
+  return why_no_counters(ranks);
+}
+
+std::string why_no_stragglers(case_latencies const& latencies) {
+  auto const enough = [](auto const& rank) { return rank && rank->at[0].low && rank->at[0].high; };
+  auto const measured = std::ranges::count_if(latencies.by_rank, [](auto const& rank) { return rank.has_value(); });
+  if (measured < 2) return "one rank: nothing to compare it with";
+  return std::ranges::count_if(latencies.by_rank, enough) < measured ? "too few requests for an interval of the p50"
+                                                                     : "";
+}
+
+std::string why_not_steady(case_latencies const& latencies) {
+  for (std::size_t rank = 0; rank < latencies.by_rank.size(); ++rank)
+    if (latencies.by_rank[rank] && !latencies.steadiness_by_rank[rank])
+      return "too few requests on rank " + std::to_string(rank) + " to tell whether its latency is steady";
+  return "";
+}
+
+void list_what_was_not_made(job const& run, case_record const& record, case_latencies const& latencies,
+                            case_judgement& out) {
+  measured_ranks ranks;
+  for (auto const& result : record.by_rank)
+    if (result && result->measured) ranks.push_back(&*result);
+  if (ranks.empty()) return;
+  auto const add = [&](check const& c, std::string reason) {
+    if (!reason.empty()) out.not_made.push_back({c.name, std::move(reason)});
+  };
+  add(checks::growing, why_no_growth(ranks));
+  add(checks::inconclusive, why_no_growth(ranks));
+  add(checks::churn, why_no_counters(ranks));
+  add(checks::unequal, why_not_equal(run, ranks));
+  add(checks::straggler, why_no_stragglers(latencies));
+  add(checks::unsteady, why_not_steady(latencies));
+}
+
 void append(std::vector<finding> more, case_judgement& out) {
   std::ranges::move(more, std::back_inserter(out.findings));
 }
@@ -118,6 +177,7 @@ case_judgement judge_case(job const& run, case_record const& record, case_latenc
   append(stragglers(latencies), out);
   if (auto const found = unsteady(latencies.steadiness_by_rank)) out.findings.push_back(*found);
   judge_skipped(record, out);
+  list_what_was_not_made(run, record, latencies, out);
   return out;
 }
 

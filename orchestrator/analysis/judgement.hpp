@@ -14,6 +14,7 @@ namespace plateau {
 struct case_judgement {
   std::vector<rank_growth> growth; ///< one for each rank that has a soak curve, in the order of ranks
   std::vector<finding> findings;   ///< in the order of checks::all
+  std::vector<unmade> not_made;    ///< of a measured case: the checks that could not be made, in the same order
 };
 
 /// Judges a case of the run. The samples of the record are not looked at: `latencies` has what was computed of them.

@@ -119,15 +119,21 @@ void add_findings(json& to, case_id const& id, std::span<finding const> findings
                   {"evidence", f.evidence}});
 }
 
+void add_unmade(json& to, case_id const& id, std::span<unmade const> not_made) {
+  for (auto const& u : not_made) to.push_back({{"case_id", id.text()}, {"check", u.check}, {"reason", u.reason}});
+}
+
 } // namespace
 
 json summary_of(run_record const& run, std::span<case_latencies const> latencies,
                 std::span<case_judgement const> judgements) {
-  auto results = json::array(), cases = json::array(), ranks = json::array(), findings = json::array();
+  auto results = json::array(), cases = json::array(), ranks = json::array(), findings = json::array(),
+       not_made = json::array();
   for (std::size_t i = 0; i < run.cases.size(); ++i) {
     cases.push_back(case_entry(run.cases[i]));
     if (latencies[i].pooled) results.push_back(result_summary(run, run.cases[i], latencies[i], judgements[i]));
     add_findings(findings, run.cases[i].id, judgements[i].findings);
+    add_unmade(not_made, run.cases[i].id, judgements[i].not_made);
   }
   for (auto const& rank : run.info.ranks) ranks.push_back(encode(rank));
   return {{"schema", summary_format.text()},
@@ -137,6 +143,7 @@ json summary_of(run_record const& run, std::span<case_latencies const> latencies
           {"cases", std::move(cases)},
           {"missing", missing_of(run)},
           {"findings", std::move(findings)},
+          {"not_made", std::move(not_made)},
           {"noise", noise_of(run, latencies)},
           {"memory_per_stream", stream_costs_entry(run)},
           {"run", run_entry(run)},

@@ -250,7 +250,7 @@ void show_end_of_run(std::filesystem::path const& folder) {
   auto const relative = std::filesystem::proximate(folder).string();
   auto const shown = relative.starts_with("..") ? folder.string() : relative;
   std::cout << '\n' << table(summary, {colour_wanted()});
-  auto const failed = failed_gates(summary, summary["run"]["fail_on"].get<std::vector<std::string>>());
+  auto const failed = failed_gates(summary, decode<gates>(summary["run"]["fail_on"]));
   if (!failed.empty()) std::cout << "gate failed: " << failed << '\n';
   std::cout << "next: plateau show " << shown << " --explain" << '\n' << shown << std::endl;
 }

@@ -8,10 +8,12 @@
 #include "orchestrator/report/table.hpp"
 #include "orchestrator/store/run_folder.hpp"
 #include "orchestrator/store/stored_json.hpp"
+#include "schemas/codec.hpp"
 #include "schemas/error.hpp"
 
 #include <iostream>
 #include <memory>
+#include <optional>
 
 namespace plateau {
 
@@ -20,7 +22,7 @@ namespace {
 struct show_flags {
   std::string run;
   std::string format = "table";
-  std::string fail_on{default_gates};
+  std::optional<std::string> fail_on;
   bool explain = false;
 };
 
@@ -34,17 +36,18 @@ json read_summary(std::string const& run) {
 }
 
 exit_code show(show_flags const& flags) {
-  auto const gates = parse_gates(flags.fail_on);
+  auto const asked = flags.fail_on ? std::optional(parse_gates(*flags.fail_on)) : std::nullopt;
   auto const summary = read_summary(flags.run);
+  auto const held_to = asked ? *asked : decode<gates>(summary["run"]["fail_on"]);
   if (flags.explain)
     std::cout << explanation(summary);
   else if (flags.format == "json")
     std::cout << summary.dump(2) << '\n';
   else if (flags.format == "junit")
-    std::cout << junit(summary, gates);
+    std::cout << junit(summary, held_to);
   else
     std::cout << table(summary, {colour_wanted()});
-  auto const failed = failed_gates(summary, gates);
+  auto const failed = failed_gates(summary, held_to);
   if (failed.empty()) return exit_code::good;
   std::cerr << "gate failed: " << failed << '\n';
   return exit_code::gate_failed;
@@ -67,8 +70,8 @@ run_subcommand add_show(CLI::App& program) {
                  "where each allocation comes from: events and bytes per request, operator by operator")
       ->excludes(format);
   command->add_option("--fail-on", flags->fail_on,
-                      "checks whose findings give exit code 4: " + check_names() + ", or none; by default " +
-                          std::string(default_gates));
+                      "checks whose findings give exit code 4: " + check_names() +
+                          ", or none; by default those of the run");
   return [flags] { return show(*flags); };
 }
 

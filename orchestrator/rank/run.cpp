@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/rank/run.hpp"
 
+#include "orchestrator/analysis/gates.hpp"
 #include "orchestrator/launch/run_line.hpp"
 #include "orchestrator/rank/communicator.hpp"
 #include "orchestrator/rank/signals.hpp"
@@ -189,7 +190,9 @@ void rank_run::agree_on_job() {
       ranks_,
       [&] {
         check_world(ranks_, options_);
-        return to_json(parse_job(read_text(options_.job_file), options_.job_file.string(), options_.overrides)).dump();
+        auto const j = parse_job(read_text(options_.job_file), options_.job_file.string(), options_.overrides);
+        refuse_gates_without_a_soak(options_.fail_on, j);
+        return to_json(j).dump();
       },
       "reading the job");
   job_ = parse_job(text, "job");

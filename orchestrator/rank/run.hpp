@@ -3,6 +3,7 @@
 
 #include "orchestrator/analysis/outcome.hpp"
 #include "schemas/job.hpp"
+#include "schemas/run_record.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -24,8 +25,8 @@ struct rank_options {
   std::optional<std::int64_t> expected_ranks;  ///< how many the front end asked for, or a launcher says
   std::chrono::duration<double> grace{30};     ///< for the current case, after a request to stop
   std::vector<std::string> command_line;
-  std::vector<std::string> fail_on; ///< the gates, see analysis/gates.hpp
-  std::string blind_to;             ///< as assemble() takes it
+  gates fail_on;
+  std::string blind_to; ///< as assemble() takes it
 };
 
 /// What rank 0 knows at the end; the other ranks: exit_code::good, always, since a rank that exits with an

@@ -11,8 +11,9 @@ namespace plateau {
 
 namespace {
 
-// A whole number where it is one.
+// A whole number where it is one; nothing where nothing was requested.
 json per_request(std::int64_t count, std::int64_t requests) {
+  if (requests < 1) return nullptr;
   if (count % requests == 0) return count / requests;
   return static_cast<double>(count) / static_cast<double>(requests);
 }
@@ -82,9 +83,11 @@ std::string timed_window(json const& result) {
   auto const& steady = result["churn"]["allocation_events_per_request"];
   auto const events = result["allocation_event_delta"].get<std::int64_t>();
   auto text = "  timed window: " + std::to_string(events) + " allocations in " + std::to_string(requests) + " requests";
-  if (steady.is_number_integer())
-    text += ": " + steady.dump() + " in each, and " + std::to_string(events - steady.get<std::int64_t>() * requests) +
-            " once";
+  auto const once = steady.is_number_integer() ? events - steady.get<std::int64_t>() * requests : -1;
+  if (once >= 0)
+    text += ": " + steady.dump() + " in each, and " + std::to_string(once) + " once";
+  else // the two windows did not do the same
+    text += ": " + count_text(per_request(events, requests)) + " in each, and " + count_text(steady) + " in the soak";
   return text + "; " + result["segment_alloc_event_delta"].dump() + " segments\n";
 }
 

@@ -46,54 +46,62 @@ private:
   int tests_ = 0, failures_ = 0, skipped_ = 0;
 };
 
-void add_case(json const& entry, suite& tests) {
+bool has_gate(gates const& g, std::string_view check) { return std::ranges::find(g.checks, check) != g.checks.end(); }
+
+void add_case(json const& entry, gates const& g, suite& tests) {
   auto const status = entry["status"].get<std::string>();
   auto const test = tests.add(entry["case_id"], "passed");
-  if (status == "skipped")
+  if (status == "skipped" && !has_gate(g, checks::skipped.name))
     tests.skip(test, entry["reason"]);
   else if (status != "passed")
     tests.fail(test, status, entry["reason"]);
 }
 
-// Why a check was not made of a measured case, or nothing.
-std::string not_made(json const& result, std::string_view check) {
-  bool const about_growth = check == checks::growing.name || check == checks::inconclusive.name;
-  if (about_growth && result["growth"].is_null()) return "no soak: growth was not judged";
-  if (check == checks::churn.name && result["memory_stable"].is_null())
-    return result["memory_stable_reason"].get<std::string>();
-  bool const across = check == checks::unequal.name || check == checks::straggler.name;
-  if (across && result["ranks_measured"] == 1) return "one rank: nothing to compare it with";
-  return "";
+// The reasons that a list of the summary gives for a check of a case, in one text.
+std::string reasons_in(json const& list, json const& id, std::string_view check) {
+  std::string text;
+  for (auto const& entry : list)
+    if (entry["case_id"] == id && entry["check"] == check)
+      text += (text.empty() ? "" : "; ") + entry["reason"].get<std::string>();
+  return text;
 }
 
-void add_check(json const& summary, json const& result, check const& c, bool gate, suite& tests) {
-  auto const test = tests.add(result["case_id"], std::string(c.name));
-  std::string reasons;
-  for (auto const& found : summary["findings"])
-    if (found["case_id"] == result["case_id"] && found["check"] == c.name)
-      reasons += (reasons.empty() ? "" : "; ") + found["reason"].get<std::string>();
-  if (auto const why = not_made(result, c.name); reasons.empty() && !why.empty())
-    tests.skip(test, why);
-  else if (!reasons.empty() && gate)
-    tests.fail(test, std::string(c.name), reasons);
-  else if (!reasons.empty())
-    pugi::xml_node(test).append_child("system-out").text() = reasons.c_str();
+void add_check(json const& summary, json const& id, check const& c, gates const& g, suite& tests) {
+  auto const found = reasons_in(summary["findings"], id, c.name),
+             not_made = reasons_in(summary["not_made"], id, c.name);
+  auto test = tests.add(id, std::string(c.name));
+  bool const gate = has_gate(g, c.name);
+  if (gate && !found.empty())
+    tests.fail(test, std::string(c.name), found);
+  else if (gate && g.strict && !not_made.empty())
+    tests.fail(test, std::string(c.name), not_made);
+  else if (!not_made.empty())
+    tests.skip(test, not_made);
+  if (!gate && !found.empty()) test.append_child("system-out").text() = found.c_str();
+}
+
+// A case that nobody measured was not judged, but what is known of its memory may have given findings.
+bool has_check(json const& summary, json const& entry, check const& c) {
+  if (c.name == checks::skipped.name) return false; // add_case tells it
+  auto const same = [&](json const& result) { return result["case_id"] == entry["case_id"]; };
+  return std::ranges::any_of(summary["results"], same) ||
+         !reasons_in(summary["findings"], entry["case_id"], c.name).empty();
 }
 
 } // namespace
 
-std::string junit(json const& summary, std::span<std::string const> gates) {
+std::string junit(json const& summary, gates const& g) {
   check_format(summary, summary_format);
   pugi::xml_document document;
   auto node = document.append_child("testsuite");
   node.append_attribute("name") = summary["run"]["run_id"].get<std::string>().c_str();
   node.append_attribute("timestamp") = summary["run"]["started"].get<std::string>().c_str();
   suite tests(node);
-  for (auto const& entry : summary["cases"]) add_case(entry, tests);
-  for (auto const& result : summary["results"])
+  for (auto const& entry : summary["cases"]) {
+    add_case(entry, g, tests);
     for (auto const& c : checks::all)
-      if (c.name != checks::skipped.name) // a skipped case is one of `cases`
-        add_check(summary, result, c, std::ranges::find(gates, c.name) != gates.end(), tests);
+      if (has_check(summary, entry, c)) add_check(summary, entry["case_id"], c, g, tests);
+  }
   tests.close();
   std::ostringstream text;
   document.save(text, "  ");

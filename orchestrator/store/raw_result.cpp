@@ -42,6 +42,10 @@ void check_belongs(case_result const& result, run_info const& info, job const& r
   };
   if (std::ranges::any_of(result.measured->latency_ns, longer))
     throw format_error(path.string() + ": has more requests than the job asks for");
+  auto const points = run.soak.windows > 0 ? run.soak.windows + 1 : 0;
+  if (std::ssize(result.measured->soak) != points)
+    throw format_error(path.string() + ": has " + std::to_string(result.measured->soak.size()) +
+                       " points of the soak; the job asks for " + std::to_string(points));
 }
 
 } // namespace

@@ -62,8 +62,8 @@ TEST_F(findings, of_a_leak_name_its_rank_and_its_operator) {
 
 TEST_F(findings, make_a_run_bad_only_if_a_gate_says_so) {
   plant_leak({"arena", 3, 0}, 1);
-  EXPECT_EQ(assemble(folder).code, exit_code::good) << "no gates in run.json";
-  info.fail_on = {"growing"};
+  EXPECT_EQ(assemble(folder).code, exit_code::good) << "run.json has no gates";
+  info.fail_on = default_gates();
   std::filesystem::remove(folder.run_json());
   write_run_info(folder, info);
   EXPECT_EQ(assemble(folder).code, exit_code::gate_failed);
@@ -106,8 +106,12 @@ TEST_F(findings, that_could_not_be_looked_for_are_skipped_not_passed) {
   run.soak.windows = 0;
   auto const other = synthetic_folder(scratch.path / "no_soak", run, 1);
   auto const summary = assemble(other).summary;
-  auto const text = junit(summary, parse_gates("growing"));
-  EXPECT_THAT(text, HasSubstr("no soak: growth was not judged"));
+  auto const text = junit(summary, default_gates());
+  EXPECT_THAT(text, HasSubstr("<skipped message=\"no soak: growth was not judged\""));
+  EXPECT_EQ(failed_gates(summary, default_gates()), "") << "nobody asked for it";
+  EXPECT_THAT(failed_gates(summary, parse_gates("growing")),
+              HasSubstr("growing could not be told in eager.c2, eager.c3"));
+  EXPECT_THAT(junit(summary, parse_gates("growing")), HasSubstr("failure type=\"growing\" message=\"no soak"));
   EXPECT_THAT(text, HasSubstr("one rank: nothing to compare it with"));
   EXPECT_THAT(table(summary), HasSubstr("growth was not judged: the job has no soak\n"));
 }
@@ -127,8 +131,10 @@ TEST_F(findings, are_explained_with_what_the_operators_leave) {
 }
 
 TEST(gates, are_names_of_checks) {
-  EXPECT_THAT(parse_gates("none"), IsEmpty());
-  EXPECT_THAT(parse_gates("growing,straggler"), ElementsAre("growing", "straggler"));
+  EXPECT_THAT(parse_gates("none").checks, IsEmpty());
+  EXPECT_THAT(parse_gates("growing,straggler").checks, ElementsAre("growing", "straggler"));
+  EXPECT_TRUE(parse_gates("growing").strict);
+  EXPECT_FALSE(default_gates().strict);
   for (auto const* bad : {"", "grow", "growing,", ",growing", "growing none", "growing,none", "GROWING"})
     EXPECT_THROW(parse_gates(bad), input_error) << bad;
 }
