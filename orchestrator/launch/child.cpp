@@ -3,6 +3,7 @@
 
 #include "orchestrator/launch/descendants.hpp"
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
@@ -32,17 +33,44 @@ pid_t start(std::vector<std::string>& command, std::filesystem::path const& outp
   return pid;
 }
 
+volatile std::sig_atomic_t caught = 0;
+
+void on_signal(int signal) { caught = signal; }
+
+/// While it lives, a request to stop this process is noted, not obeyed.
+class noting_signals {
+public:
+  noting_signals() {
+    caught = 0;
+    struct sigaction action {};
+    action.sa_handler = on_signal;
+    for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &action, &before_[i]);
+  }
+  ~noting_signals() {
+    for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &before_[i], nullptr);
+  }
+  noting_signals(noting_signals const&) = delete;
+  noting_signals& operator=(noting_signals const&) = delete;
+
+private:
+  static constexpr std::array signals{SIGINT, SIGTERM, SIGHUP};
+  std::array<struct sigaction, signals.size()> before_{};
+};
+
 } // namespace
 
 int run_child(std::vector<std::string> command, std::filesystem::path const& output, std::chrono::seconds longest) {
   descendants const started;
+  noting_signals const noting;
   auto const pid = start(command, output);
   auto const until = std::chrono::steady_clock::now() + longest;
   int status = 0;
   while (waitpid(pid, &status, WNOHANG) == 0) {
-    if (std::chrono::steady_clock::now() > until) {
+    bool const late = std::chrono::steady_clock::now() > until;
+    if (late || caught != 0) {
       started.outlive(std::chrono::milliseconds(0));
-      return 128 + SIGKILL;
+      if (late) return 128 + SIGKILL;
+      throw interrupted(caught);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
