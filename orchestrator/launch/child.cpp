@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
+#include <optional>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <system_error>
@@ -57,24 +58,34 @@ private:
   std::array<struct sigaction, signals.size()> before_{};
 };
 
+// How the process ended; nothing when it took longer, or when `stop` says so.
+template <class Stop>
+std::optional<int> wait_for(pid_t pid, std::chrono::seconds longest, Stop stop) {
+  auto const until = std::chrono::steady_clock::now() + longest;
+  int status = 0;
+  while (waitpid(pid, &status, WNOHANG) == 0) {
+    if (stop() || std::chrono::steady_clock::now() > until) return std::nullopt;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return status;
+}
+
 } // namespace
 
 int run_child(std::vector<std::string> command, std::filesystem::path const& output, std::chrono::seconds longest) {
   descendants const started;
   noting_signals const noting;
   auto const pid = start(command, output);
-  auto const until = std::chrono::steady_clock::now() + longest;
-  int status = 0;
-  while (waitpid(pid, &status, WNOHANG) == 0) {
-    bool const late = std::chrono::steady_clock::now() > until;
-    if (late || caught != 0) {
-      started.outlive(std::chrono::milliseconds(0));
-      if (late) return 128 + SIGKILL;
-      throw interrupted(caught);
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  auto const status = wait_for(pid, longest, [] { return caught != 0; });
+  if (!status && caught != 0) { // politely first: a launcher has folders to clear away
+    kill(pid, SIGTERM);
+    constexpr auto polite = std::chrono::seconds(10);
+    wait_for(pid, polite, [] { return false; });
   }
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  started.outlive(std::chrono::milliseconds(0));
+  if (!status && caught != 0) throw interrupted(caught);
+  if (!status) return 128 + SIGKILL;
+  return WIFSIGNALED(*status) ? 128 + WTERMSIG(*status) : WEXITSTATUS(*status);
 }
 
 } // namespace plateau
