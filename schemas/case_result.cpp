@@ -7,7 +7,7 @@ namespace plateau {
 
 namespace {
 
-void check_series(measurement const& m, case_id const& id) {
+void check_measurement(measurement const& m, case_id const& id) {
   auto const threads = static_cast<std::size_t>(id.concurrency);
   if (m.latency_ns.size() != threads || m.start_ns.size() != threads)
     throw format_error("/measured: series of " + std::to_string(m.latency_ns.size()) + " stream threads; " + id.text() +
@@ -21,6 +21,9 @@ void check_series(measurement const& m, case_id const& id) {
     if (std::ranges::any_of(m.latency_ns[t], negative) || std::ranges::any_of(m.start_ns[t], negative))
       throw format_error("/measured: stream thread " + std::to_string(t) + " has a negative time");
   }
+  if (m.tracked && m.tracked->requests < 1)
+    throw format_error("/measured/attribution/requests: " + std::to_string(m.tracked->requests) +
+                       "; the tracked window has at least 1");
   if (m.wall_ns < 0) throw format_error("/measured/wall_ns: negative");
 }
 
@@ -34,7 +37,7 @@ case_result read_case_result(json const& document) {
   if ((result.status == case_status::passed) != result.measured.has_value())
     throw format_error("/measured: present exactly when the case passed; here the case is " +
                        std::string(name_of(result.status)));
-  if (result.measured) check_series(*result.measured, result.id);
+  if (result.measured) check_measurement(*result.measured, result.id);
   return result;
 }
 

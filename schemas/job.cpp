@@ -138,7 +138,9 @@ std::vector<job_field> make_fields() {
         {"additionalProperties", false}},
        get_soak,
        set_soak,
-       check_soak});
+       check_soak,
+       false,
+       {"requests_per_window", "seconds"}});
   f.push_back({"env",
                "environment variables of the worker, such as PYTORCH_ALLOC_CONF",
                {{"type", "object"}, {"properties", json::object()}, {"additionalProperties", {{"type", "string"}}}},
@@ -217,9 +219,9 @@ json parse_list(json const& item, std::string const& typed) {
   return out;
 }
 
-// "a=1,b=2", into what `into` holds already. A part without "=" belongs to the value before it, since values
-// such as PYTORCH_ALLOC_CONF's have commas of their own.
-json parse_pairs(json const& schema, std::string const& typed, json into) {
+// "a=1,b=2", into what `into` holds already, less the alternatives of what is given. A part without "=" belongs to the
+// value before it, since values such as PYTORCH_ALLOC_CONF's have commas of their own.
+json parse_pairs(job_field const& field, std::string const& typed, json into) {
   std::vector<std::pair<std::string, std::string>> pairs;
   for (std::size_t at = 0; at <= typed.size();) {
     auto const end = std::min(typed.find(',', at), typed.size());
@@ -234,7 +236,10 @@ json parse_pairs(json const& schema, std::string const& typed, json into) {
     at = end + 1;
   }
   if (!into.is_object()) into = json::object();
-  auto const& properties = schema["properties"];
+  auto const is_alternative = [&](std::string_view key) { return std::ranges::count(field.alternatives, key) > 0; };
+  if (std::ranges::any_of(pairs, [&](auto const& pair) { return is_alternative(pair.first); }))
+    for (auto const key : field.alternatives) into.erase(std::string(key));
+  auto const& properties = field.schema["properties"];
   for (auto const& [key, value] : pairs)
     into[key] = parse_typed(properties.contains(key) ? properties[key] : json{{"type", "string"}}, value);
   return into;
@@ -252,7 +257,7 @@ json parse_override(job_field const& field, std::string const& typed, json const
   if (!typed.empty() && (typed[0] == '[' || typed[0] == '{')) return parse_typed(field.schema, typed);
   if (field.flag_adds) return with_item(before, typed);
   if (field.schema["type"] == "array") return parse_list(field.schema["items"], typed);
-  if (field.schema["type"] == "object") return parse_pairs(field.schema, typed, before);
+  if (field.schema["type"] == "object") return parse_pairs(field, typed, before);
   return parse_typed(field.schema, typed);
 }
 
@@ -394,7 +399,10 @@ job resolved_for(job j, std::string_view device) {
 }
 
 std::int64_t requests_per_soak_window(job const& j) {
-  return j.soak.requests_per_window.value_or(std::max<std::int64_t>(10, j.requests_per_worker / 4));
+  constexpr std::int64_t most_tracked = 1000;
+  auto const quarter = std::max<std::int64_t>(10, j.requests_per_worker / 4);
+  if (j.soak.seconds) return std::min(quarter, most_tracked);
+  return j.soak.requests_per_window.value_or(quarter);
 }
 
 std::string_view dtype_name(job const& j) {

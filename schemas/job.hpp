@@ -72,6 +72,8 @@ struct job_field {
   /// Appends what is wrong with a value that satisfies the schema, where a schema cannot say it. May be null.
   void (*check)(json const& value, std::string const& where, std::vector<problem>& problems) = nullptr;
   bool flag_adds = false; ///< a list whose items hold commas: each flag adds one item
+  /// Keys of which one excludes the others: a flag that gives one drops what the others were before.
+  std::vector<std::string_view> alternatives = {};
 };
 
 std::span<job_field const> job_fields();
@@ -86,8 +88,8 @@ struct job_error : input_error {
 };
 
 /// A value given on the command line for one field, as typed: a plain value, a list "4,8", pairs
-/// "windows=4,...", or JSON. Pairs change those keys alone; of plain values and lists the last one counts, except that
-/// each of a field whose flag_adds is one item more.
+/// "windows=4,...", or JSON. Pairs change those keys and their alternatives alone; of plain values and lists the last
+/// one counts, except that each of a field whose flag_adds is one item more.
 struct job_override {
   std::string field, text;
 };
@@ -106,7 +108,7 @@ std::vector<case_id> cases_of(job const& j);
 /// The job with what its device decides filled in. `device` is "cuda" or "cpu".
 job resolved_for(job j, std::string_view device);
 
-/// Requests per stream thread in a soak window; of a soak by seconds in the tracked window alone.
+/// Requests per stream thread in a soak window; of a soak by seconds in the tracked window alone, and at most 1000.
 std::int64_t requests_per_soak_window(job const& j);
 
 /// The plain name of a resolved job's dtype: "float16".

@@ -36,12 +36,14 @@ struct progress {
   static constexpr std::size_t max_threads = 1024;
   struct alignas(64) slot {
     std::atomic<std::int64_t> requests; ///< completed by this stream thread since its worker began
+    std::atomic<bool> serving;          ///< it is within a window and has yet to finish its share of it
   };
 
   std::atomic<phase> now;
   std::atomic<std::uint32_t> soak_window; ///< completed soak windows of the current case
   std::array<slot, max_threads> threads;
 };
-static_assert(std::atomic<phase>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
+static_assert(std::atomic<phase>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free &&
+              std::atomic<bool>::is_always_lock_free);
 
 } // namespace plateau

@@ -195,10 +195,11 @@ void prepared_case::soak(measurement& m, std::function<void(memory_point const&)
   if (windows == 0) return;
   auto const requests_each = requests_per_soak_window(context_.run);
   now_in(phase::soaking);
-  m.soak.reserve(static_cast<std::size_t>(windows) + 1);
+  m.soak.resize(static_cast<std::size_t>(windows) + 1); // written now: its pages must not be the growth it shows
+  auto next = m.soak.begin();
   auto const at_rest = [&](std::int64_t requests, std::int64_t elapsed_ns) {
-    m.soak.push_back(quiet_point(requests, elapsed_ns));
-    report(m.soak.back());
+    *next = quiet_point(requests, elapsed_ns);
+    report(*next++);
   };
   if (auto const seconds = context_.run.soak.seconds)
     engine_->soak_for(windows, static_cast<std::int64_t>(*seconds * 1e9), at_rest);

@@ -166,39 +166,61 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-double median_of(std::vector<rank_p50> const& ranks, auto const& value) {
+double median_of(std::span<rank_p50 const> ranks, auto const& value) {
   std::vector<double> values;
   for (auto const& rank : ranks) values.push_back(value(rank));
   return median(std::move(values));
 }
 
 constexpr std::size_t fewest_to_score = 5;
-constexpr double gap_with_score = 0.03, gap_alone = 0.10;
+constexpr double gap_with_score = 0.03, gap_alone = 0.10, gap_between_groups = 0.50;
 
 // From 5 ranks on. Of few healthy ranks the score is often high by chance, since their MAD is often small by chance.
 double suspicious_score(std::size_t ranks) { return 3.5 + 40.0 / static_cast<double>(ranks); }
 
-/// What a rank is compared with.
+// How many times as wide as either group the gap between them must be. Few ranks fall into tight groups by chance.
+double suspicious_widths(std::size_t ranks) { return 1 + 10.0 / static_cast<double>(ranks); }
+
+// The slowest over the fastest.
+double width(std::span<rank_p50 const> slowest_first) {
+  return slowest_first.front().p50.value / slowest_first.back().p50.value;
+}
+
+bool are_apart(std::span<rank_p50 const> slow, std::span<rank_p50 const> fast) {
+  auto const least = slow.back().p50.value;
+  auto const between = least / fast.front().p50.value;
+  auto const widest = std::max(width(slow), width(fast));
+  auto const is_wide = between > 1 + gap_between_groups ||
+                       std::log(between) > suspicious_widths(slow.size() + fast.size()) * std::log(widest);
+  return is_wide && least > (1 + gap_alone) * median_of(fast, [](auto const& r) { return r.p50.value; });
+}
+
+// Whom a rank is compared with: the fast ranks where all others are clearly apart from them, else all ranks. A few fast
+// ones are no measure of the others.
+std::span<rank_p50 const> usual_ranks(std::span<rank_p50 const> slowest_first) {
+  auto const ranks = slowest_first.size();
+  for (auto fast = (ranks + 3) / 4; fast < ranks; ++fast)
+    if (are_apart(slowest_first.first(ranks - fast), slowest_first.last(fast))) return slowest_first.last(fast);
+  return slowest_first;
+}
+
+/// The middle of the usual ranks.
 struct typical {
+  std::size_t ranks;
   double p50, high, mad; // high: of the p50's interval
 };
 
-// Of two ranks the other one, of more the middle of them all.
-typical typical_for(rank_p50 const& rank, std::vector<rank_p50> const& ranks) {
-  if (ranks.size() == 2) {
-    auto const& other = ranks[0].rank == rank.rank ? ranks[1] : ranks[0];
-    return {other.p50.value, static_cast<double>(*other.p50.high), 0};
-  }
+typical typical_of(std::span<rank_p50 const> ranks) {
   auto const middle = median_of(ranks, [](auto const& r) { return r.p50.value; });
-  return {middle, median_of(ranks, [](auto const& r) { return static_cast<double>(*r.p50.high); }),
+  return {ranks.size(), middle, median_of(ranks, [](auto const& r) { return static_cast<double>(*r.p50.high); }),
           median_of(ranks, [&](auto const& r) { return std::abs(r.p50.value - middle); })};
 }
 
-bool is_straggler(rank_p50 const& rank, typical const& usual, std::size_t ranks) {
+bool is_straggler(rank_p50 const& rank, typical const& usual, bool is_apart) {
   if (static_cast<double>(*rank.p50.low) <= usual.high) return false;
   auto const gap = rank.p50.value / usual.p50 - 1;
-  if (ranks < fewest_to_score || usual.mad == 0) return gap > gap_alone;
-  return gap > gap_with_score && 0.6745 * (rank.p50.value - usual.p50) / usual.mad > suspicious_score(ranks);
+  if (is_apart || usual.ranks < fewest_to_score || usual.mad == 0) return gap > gap_alone;
+  return gap > gap_with_score && 0.6745 * (rank.p50.value - usual.p50) / usual.mad > suspicious_score(usual.ranks);
 }
 
 } // namespace
@@ -227,9 +249,10 @@ std::vector<finding> stragglers(case_latencies const& latencies) {
   if (ranks.size() < 2) return {};
   std::ranges::stable_sort(ranks, std::ranges::greater{}, [](auto const& r) { return r.p50.value; });
   finding f{checks::straggler.name, {}, "", json{{"ranks", json::array()}}};
-  for (auto const& rank : ranks) {
-    auto const usual = typical_for(rank, ranks);
-    if (!is_straggler(rank, usual, ranks.size())) continue;
+  auto const usual = typical_of(usual_ranks(ranks));
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    auto const& rank = ranks[i];
+    if (!is_straggler(rank, usual, i + usual.ranks < ranks.size())) continue;
     auto const gap = rank.p50.value / usual.p50 - 1;
     f.reason += (f.ranks.empty() ? "p50 is above the other ranks' by " : ", ") +
                 std::to_string(std::lround(100 * gap)) + "% on rank " + std::to_string(rank.rank);

@@ -27,14 +27,20 @@ namespace plateau {
 /// rank, or on fewer than 2 measured ranks.
 std::vector<finding> unequal_counters(job const& run, case_record const& record);
 
-/// Ranks that are slower than the others, by their p50, in one finding, the slowest first in its sentence. A rank is
-/// one when all of this holds:
+/// Ranks that are slower than the others, by their p50, in one finding, the slowest first in its sentence.
 ///
-/// - the 95% interval of its p50 lies above that of the middle rank;
-/// - of 5 ranks or more: its p50 is more than 3% above the median of the p50s, and its modified z-score
-///   0.6745 (p50 - median) / MAD (Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993) is above
-///   3.5 + 40 / ranks, as the slowest of few healthy ranks is often above 3.5;
-/// - of fewer ranks, or where the MAD is 0: its p50 is more than 10% above that median, of two ranks above the other's.
+/// They are compared with the middle of the usual ranks. Those are all ranks, unless the p50s fall into two groups, the
+/// fast one a quarter of the ranks or more: then the fast ones. Two groups are such that the slow one's least p50 is
+/// more than 10% above the fast one's median, and the gap between the groups is more than 50% or, of logarithms, more
+/// than 1 + 10 / ranks times as wide as either group. Of several such divisions the one with the fewest fast ranks.
+///
+/// A rank is a straggler when the 95% interval of its p50 lies above that of the middle usual rank, and
+///
+/// - in the slow group, with fewer than 5 usual ranks, or where their MAD is 0: its p50 is more than 10% above the
+///   usual ranks' median;
+/// - else: its p50 is more than 3% above that median, and its modified z-score 0.6745 (p50 - median) / MAD (Iglewicz
+///   and Hoaglin, How to Detect and Handle Outliers, 1993) is above 3.5 + 40 / usual ranks, as the slowest of few
+///   healthy ranks is often above 3.5.
 ///
 /// Nothing with fewer than 2 ranks whose samples suffice for an interval.
 std::vector<finding> stragglers(case_latencies const& latencies);

@@ -23,8 +23,6 @@ namespace plateau {
 
 namespace {
 
-using clock = std::chrono::steady_clock;
-
 void check(bool ok, std::string const& what) {
   if (!ok) throw std::system_error(errno, std::generic_category(), what);
 }
@@ -94,19 +92,7 @@ pid_t spawn(worker_command const& command, int socket, int memory, int output) {
   return pid;
 }
 
-// What changes whenever a worker makes progress.
-struct footprint {
-  phase now;
-  std::uint64_t marks;
-  bool operator==(footprint const&) const = default;
-};
-
-footprint footprint_of(progress const& p) {
-  auto marks = std::uint64_t{p.soak_window.load(std::memory_order_relaxed)};
-  for (auto const& thread : p.threads)
-    marks += static_cast<std::uint64_t>(thread.requests.load(std::memory_order_relaxed));
-  return {p.now.load(std::memory_order_relaxed), marks};
-}
+constexpr auto relaxed = std::memory_order_relaxed;
 
 std::string seconds_text(double seconds) {
   auto text = std::to_string(seconds);
@@ -141,6 +127,40 @@ std::string describe_end(int wait_status) {
   return text;
 }
 
+stall_watch::stall_watch(progress const& p, clock::time_point now)
+    : phase_(p.now.load(relaxed)), window_(p.soak_window.load(relaxed)), since_(now) {
+  for (std::size_t t = 0; t < threads_.size(); ++t)
+    threads_[t] = {p.threads[t].requests.load(relaxed), p.threads[t].serving.load(relaxed), now};
+}
+
+std::optional<std::string> stall_watch::look(progress const& p, deadlines const& limits, clock::time_point now) {
+  auto const before = std::exchange(phase_, p.now.load(relaxed));
+  auto const window = std::exchange(window_, p.soak_window.load(relaxed));
+  if (phase_ != before || window_ != window) since_ = now;
+  for (std::size_t t = 0; t < threads_.size(); ++t) {
+    auto const requests = p.threads[t].requests.load(relaxed);
+    auto const serving = p.threads[t].serving.load(relaxed);
+    auto& seen = threads_[t];
+    if (requests != seen.requests || serving != seen.serving) since_ = seen.since = now;
+    if (phase_ != before) seen.since = now;
+    seen.requests = requests;
+    seen.serving = serving;
+  }
+  return overdue(limits, now);
+}
+
+std::optional<std::string> stall_watch::overdue(deadlines const& limits, clock::time_point now) const {
+  auto const [allowed, did_not] = patience_in(phase_, limits);
+  auto const is_over = [&](clock::time_point since) {
+    return std::chrono::duration<double>(now - since).count() > allowed;
+  };
+  auto const what = std::string(did_not) + " within " + seconds_text(allowed);
+  if (is_over(since_)) return what;
+  for (std::size_t t = 0; t < threads_.size(); ++t)
+    if (threads_[t].serving && is_over(threads_[t].since)) return "stream thread " + std::to_string(t) + " " + what;
+  return std::nullopt;
+}
+
 worker_process::worker_process(worker_command const& command) {
   auto [near, far] = socket_pair();
   auto [printed, printing] = output_pipe();
@@ -170,8 +190,8 @@ void worker_process::send(protocol::command const& command) {
 
 std::variant<protocol::event, worker_lost> worker_process::wait(deadlines const& limits, look const& while_waiting) {
   constexpr int tick_ms = 100;
-  auto seen = footprint_of(*progress_);
-  auto since = clock::now();
+  using clock = stall_watch::clock;
+  stall_watch watch(*progress_, clock::now());
   std::vector<std::uint8_t> chunk(std::size_t{1} << 20);
   try {
     while (true) {
@@ -189,10 +209,8 @@ std::variant<protocol::event, worker_lost> worker_process::wait(deadlines const&
         if (auto body = last_words(chunk)) return protocol::event_of(*body);
         return lost(case_status::crashed, describe_end(*status));
       }
-      if (auto const now = footprint_of(*progress_); now != seen) seen = now, since = clock::now();
-      auto const [allowed, did_not] = patience_in(seen.now, limits);
-      if (std::chrono::duration<double>(clock::now() - since).count() > allowed)
-        return lost(case_status::timed_out, std::string(did_not) + " within " + seconds_text(allowed));
+      if (auto overdue = watch.look(*progress_, limits, clock::now()))
+        return lost(case_status::timed_out, std::move(*overdue));
       if (auto reason = while_waiting(*progress_)) {
         kill_group();
         return worker_lost{case_status::missing, *reason};
@@ -217,6 +235,7 @@ void worker_process::stop() {
 }
 
 std::optional<int> worker_process::ended(std::chrono::milliseconds patience) {
+  using clock = std::chrono::steady_clock;
   auto const until = clock::now() + patience;
   while (pid_ > 0) {
     int status = 0;

@@ -9,7 +9,9 @@
 #include "schemas/progress.hpp"
 #include "schemas/protocol.hpp"
 
+#include <array>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -40,6 +42,33 @@ struct patience {
   std::string_view did_not;
 };
 patience patience_in(phase p, deadlines const& limits);
+
+/// Notices that a worker makes no progress: neither the worker as a whole nor, within a window of requests, each stream
+/// thread by itself, since the others' requests would hide the one that hangs.
+class stall_watch {
+public:
+  using clock = std::chrono::steady_clock;
+
+  /// Patience begins now.
+  stall_watch(progress const& p, clock::time_point now);
+
+  /// To be called often. Once patience_in() the worker's phase is over: what was not done in time, in words. A new
+  /// phase begins anew, for each thread too.
+  std::optional<std::string> look(progress const& p, deadlines const& limits, clock::time_point now);
+
+private:
+  struct thread {
+    std::int64_t requests;
+    bool serving;
+    clock::time_point since; // when either was last seen to change
+  };
+  std::optional<std::string> overdue(deadlines const& limits, clock::time_point now) const;
+
+  phase phase_;
+  std::uint32_t window_;
+  clock::time_point since_; // the worker's last progress
+  std::array<thread, progress::max_threads> threads_;
+};
 
 /// "killed by SIGSEGV", "exited with code 3": a status of waitpid() in words.
 std::string describe_end(int wait_status);

@@ -3,6 +3,7 @@
 import json
 import pathlib
 import subprocess
+import time
 
 import h5py
 import numpy as np
@@ -146,6 +147,28 @@ def test_modes_that_cannot_run_here_are_skipped_with_the_reason(tmp_path):
     assert done.returncode == 0, done.stderr
     assert statuses(folder) == {"eager.c2": "passed", "compiled.c2": "skipped", "arena_graph.c2": "skipped"}
     assert results(folder)["eager.c2"]["allocation_event_delta"] == 0
+
+
+def test_a_long_soak_does_not_take_its_own_curve_for_growth(tmp_path):
+    done, folder = run(tmp_path, workload="noop", modes=["eager"], concurrency_levels=[1],
+                       soak={"windows": 20000, "requests_per_window": 1})
+    assert done.returncode == 0, done.stdout + done.stderr
+    growth = results(folder)["eager.c1"]["growth"]
+    assert growth["outcome"] != "GROWING", growth
+
+
+@pytest.mark.parametrize("served,window,fields", [
+    (20, "timed", {"requests_per_worker": 1_000_000}),
+    (60, "soak", {"soak": {"windows": 2, "seconds": 120}}),
+])
+def test_a_request_that_hangs_is_seen_while_another_thread_goes_on(tmp_path, served, window, fields):
+    begin = time.monotonic()
+    done, folder = run(tmp_path, "--inject", f"hang:after={served}", modes=["eager"], concurrency_levels=[2],
+                       timeouts_s={"stall": 2}, **fields)
+    assert time.monotonic() - begin < 60
+    assert done.returncode == 3, done.stderr
+    reason = summary(folder)["cases"][0]["reason"]
+    assert f"stream thread 0 finished no {window}" in reason and "within 2 s" in reason
 
 
 def test_without_a_compiler_the_compiled_case_is_skipped_and_nothing_runs_in_its_place(tmp_path):

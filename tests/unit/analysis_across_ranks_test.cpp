@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <random>
 
 namespace plateau {
@@ -186,6 +187,58 @@ TEST(stragglers, two_ranks_are_compared_with_each_other) {
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_THAT(findings[0].ranks, ElementsAre(0));
   EXPECT_THAT(findings[0].reason, HasSubstr("12% on rank 0"));
+}
+
+// The ranks of the one finding.
+std::vector<std::int64_t> slow_ranks(std::vector<double> const& levels_us) {
+  auto const findings = stragglers(latencies_of(levels_us));
+  return findings.empty() ? std::vector<std::int64_t>{} : findings[0].ranks;
+}
+
+TEST(stragglers, may_be_half_of_the_ranks_or_most) {
+  EXPECT_THAT(slow_ranks({100, 101, 100, 99, 300, 301, 302, 299}), ElementsAre(4, 5, 6, 7));
+  EXPECT_THAT(slow_ranks({100, 300, 301}), ElementsAre(1, 2));
+  EXPECT_THAT(slow_ranks({300, 100, 301, 101, 299, 99}), ElementsAre(0, 2, 4));
+  EXPECT_THAT(slow_ranks({100, 100, 101, 99, 120, 121, 120, 119, 120}), ElementsAre(4, 5, 6, 7, 8));
+  EXPECT_THAT(slow_ranks({100, 101, 102, 99, 98, 100, 101, 103, 150, 149, 152, 151, 154, 150, 149, 151}),
+              ElementsAre(8, 9, 10, 11, 12, 13, 14, 15));
+  EXPECT_THAT(slow_ranks({100, 300, 300, 300}), ElementsAre(1, 2, 3));
+}
+
+TEST(stragglers, of_a_slow_group_are_told_against_the_fast_one) {
+  auto const findings = stragglers(latencies_of({100, 100, 150, 150}));
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_THAT(findings[0].reason, HasSubstr("by 50% on rank"));
+  EXPECT_NEAR(findings[0].evidence["ranks"][0]["usual_p50_ns"], 100'000, 500);
+}
+
+TEST(stragglers, may_be_slow_in_different_ways) {
+  EXPECT_THAT(slow_ranks({100, 100, 100, 100, 300, 301, 900, 905}), ElementsAre(4, 5, 6, 7));
+  EXPECT_THAT(slow_ranks({100, 100, 101, 100, 99, 100, 115, 300}), ElementsAre(6, 7));
+}
+
+TEST(stragglers, two_groups_within_ten_percent_or_less_apart_than_wide_are_none) {
+  EXPECT_THAT(slow_ranks({100, 100, 100, 100, 108, 108, 108, 108}), IsEmpty());
+  EXPECT_THAT(slow_ranks({100, 104, 108, 112, 126, 130, 134, 138}), IsEmpty());
+}
+
+// Healthy ranks whose levels differ by chance, with a standard deviation of 3%.
+TEST(stragglers, are_found_in_about_one_of_a_hundred_healthy_cases) {
+  std::mt19937_64 random(1);
+  std::normal_distribution<double> level(100'000, 3'000);
+  for (std::size_t const ranks : {2, 3, 4, 5, 6, 8, 9, 16, 64}) {
+    int found = 0;
+    for (int i = 0; i < 2000; ++i) {
+      case_latencies latencies;
+      for (std::size_t rank = 0; rank < ranks; ++rank) {
+        std::vector const samples{std::vector<std::int64_t>(6, std::llround(level(random)))};
+        latencies.by_rank.push_back(summarise(samples));
+      }
+      found += stragglers(latencies).empty() ? 0 : 1;
+    }
+    std::printf("%zu %d\n", ranks, found);
+    EXPECT_LE(found, 40) << ranks << " ranks";
+  }
 }
 
 TEST(stragglers, too_few_samples_make_none) {

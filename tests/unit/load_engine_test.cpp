@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -17,6 +18,7 @@ using namespace plateau;
 // Counts its calls, remembers its threads, and fails at one of its requests if told to.
 struct fake_request final : request {
   void submit() override {
+    if (on_submit) on_submit();
     if (in_flight) order_broken = true;
     in_flight = true;
     if (submitted == fails_at) throw std::runtime_error("request " + std::to_string(submitted) + " failed");
@@ -32,6 +34,7 @@ struct fake_request final : request {
   std::int64_t submitted = 0, waited = 0, dropped = 0, fails_at = -1;
   bool in_flight = false, order_broken = false;
   std::set<std::thread::id> threads;
+  std::function<void()> on_submit;
 };
 
 // An engine over fake requests, and the number of times that a thread was set up for each of them.
@@ -101,6 +104,26 @@ TEST_P(load_engine_test, progress_counts_the_requests_of_a_worker_s_whole_life) 
   EXPECT_EQ(shared->threads[0].requests, 24);
   EXPECT_EQ(shared->threads[1].requests, 1024);
   EXPECT_EQ(shared->threads[2].requests, 0);
+}
+
+TEST_P(load_engine_test, threads_are_marked_while_they_have_requests_to_serve_and_no_longer) {
+  auto& e = engine(2, GetParam());
+  auto series = make_series(2, 20);
+  bool seen[2] = {};
+  for (std::size_t t = 0; t < 2; ++t) fakes[t].on_submit = [&, t] { seen[t] = shared->threads[t].serving; };
+  auto const none_left = [&] { return !shared->threads[0].serving && !shared->threads[1].serving; };
+  for (auto const& window : {std::function<void()>([&] { e.warm_up(3); }),
+                             {[&] { e.run_timed(series); }},
+                             {[&] { e.run_untimed(5); }},
+                             {[&] { e.soak_for(1, 1, [](auto, auto) {}); }}}) {
+    seen[0] = seen[1] = false;
+    window();
+    EXPECT_TRUE(seen[0] && seen[1]);
+    EXPECT_TRUE(none_left());
+  }
+  fakes[1].fails_at = fakes[1].submitted + 1;
+  EXPECT_THROW(e.run_untimed(10), std::runtime_error);
+  EXPECT_TRUE(none_left());
 }
 
 TEST_P(load_engine_test, a_soak_has_a_quiet_point_before_its_first_window_and_after_each) {

@@ -5,10 +5,14 @@
 #include "orchestrator/rank/supervisor.hpp"
 #include "orchestrator/rank/worker_process.hpp"
 
+#include <chrono>
 #include <csignal>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <memory>
+#include <optional>
 #include <stdexcept>
+#include <string>
 
 namespace plateau {
 namespace {
@@ -29,6 +33,72 @@ TEST(patience, depends_on_what_the_worker_is_doing) {
   EXPECT_EQ(patience_in(phase::timed, limits).seconds, 3);
   EXPECT_EQ(patience_in(phase::soaking, limits).seconds, 3);
   EXPECT_THAT(std::string(patience_in(phase::soaking, limits).did_not), HasSubstr("soak"));
+}
+
+// Two stream threads in a timed window, looked at from second 0 on with a stall deadline of 3 s.
+struct stall_watch_test : testing::Test {
+  stall_watch_test() {
+    seen->now = phase::timed;
+    for (std::size_t const t : {0, 1}) seen->threads[t].serving = true;
+    watch.emplace(*seen, stall_watch::clock::time_point{});
+  }
+
+  std::string look_at(int second) {
+    return watch->look(*seen, {100, 20, 3, 100}, stall_watch::clock::time_point{} + std::chrono::seconds(second))
+        .value_or("");
+  }
+
+  std::unique_ptr<progress> seen = std::make_unique<progress>();
+  std::optional<stall_watch> watch;
+};
+
+TEST_F(stall_watch_test, lets_a_worker_be_whose_threads_all_go_on) {
+  for (int second = 1; second < 20; ++second) {
+    ++seen->threads[0].requests;
+    if (second % 3 == 0) ++seen->threads[1].requests;
+    EXPECT_EQ(look_at(second), "");
+  }
+}
+
+TEST_F(stall_watch_test, names_the_thread_that_hangs_while_another_goes_on) {
+  for (int second = 1; second <= 3; ++second) {
+    ++seen->threads[0].requests;
+    EXPECT_EQ(look_at(second), "");
+  }
+  ++seen->threads[0].requests;
+  EXPECT_EQ(look_at(4), "stream thread 1 finished no timed request within 3 s");
+}
+
+TEST_F(stall_watch_test, names_none_when_all_hang) {
+  EXPECT_EQ(look_at(3), "");
+  EXPECT_EQ(look_at(4), "finished no timed request within 3 s");
+}
+
+TEST_F(stall_watch_test, does_not_wait_for_a_thread_that_has_finished_its_share) {
+  seen->threads[1].serving = false;
+  for (int second = 1; second < 20; ++second) {
+    ++seen->threads[0].requests;
+    EXPECT_EQ(look_at(second), "");
+  }
+  seen->threads[1].serving = true; // the next window
+  for (int second = 20; second < 23; ++second) {
+    ++seen->threads[0].requests;
+    EXPECT_EQ(look_at(second), "");
+  }
+  ++seen->threads[0].requests;
+  EXPECT_THAT(look_at(24), StartsWith("stream thread 1 "));
+}
+
+TEST_F(stall_watch_test, begins_anew_with_each_phase_and_soak_window) {
+  EXPECT_EQ(look_at(3), "");
+  seen->now = phase::soaking;
+  EXPECT_EQ(look_at(4), "");
+  EXPECT_EQ(look_at(7), "");
+  for (auto& thread : seen->threads) thread.serving = false;
+  ++seen->soak_window;
+  EXPECT_EQ(look_at(8), "");
+  EXPECT_EQ(look_at(11), "");
+  EXPECT_EQ(look_at(12), "finished no soak request within 3 s");
 }
 
 TEST(run_line, comes_back_whole_and_other_output_is_let_pass) {

@@ -48,6 +48,8 @@ TEST(case_result, refuses_a_contradiction) {
   EXPECT_THAT(refusal_after([](case_result& r) { r.measured->latency_ns[0][2] = -1; }), HasSubstr("negative time"));
   EXPECT_THAT(refusal_after([](case_result& r) { r.measured->start_ns[0][2] = -1; }), HasSubstr("negative time"));
   EXPECT_THAT(refusal_after([](case_result& r) { r.measured->wall_ns = -1; }), HasSubstr("/measured/wall_ns"));
+  EXPECT_THAT(refusal_after([](case_result& r) { r.measured->tracked->requests = 0; }),
+              HasSubstr("/measured/attribution/requests: 0; the tracked window has at least 1"));
   EXPECT_THAT(refusal_after([](case_result& r) { r.rank = -1; }), HasSubstr("/rank"));
 }
 

@@ -73,8 +73,11 @@ std::string job_page() {
   for (auto const& field : job_fields())
     page += "| `" + std::string(field.name) + "` | " + values_of(field.schema) + " | " + default_of(field) + " | " +
             std::string(field.help) + " |\n";
-  page += "\nLimits that join fields: a case times at most 2^25 requests on a rank; batch x seq_len x 4 x hidden "
-          "and batch x batch\nare at most 2^30 elements. A soak has requests_per_window or seconds, not both.\n";
+  page +=
+      "\nLimits that join fields: a case times at most 2^25 requests on a rank; batch x seq_len x 4 x hidden "
+      "and batch x batch\nare at most 2^30 elements. A soak has requests_per_window or seconds, not both; as a flag "
+      "either\ntakes the other's place. The tracked window after a soak by seconds has a quarter of "
+      "requests_per_worker, at least 10 and\nat most 1000, per stream thread.\n";
   return page + faults_section();
 }
 

@@ -145,6 +145,18 @@ TEST(job, pairs_change_those_keys_alone) {
   EXPECT_EQ(to_json(j)["env"], json::parse(R"({"A": "1", "B": "2", "C": "3"})"));
 }
 
+TEST(job, of_a_soaks_seconds_and_requests_a_flag_gives_one_in_place_of_the_other) {
+  auto const timed = with({{"soak", "seconds=7200"}}, R"({"soak": {"windows": 6, "requests_per_window": 50}})");
+  EXPECT_EQ(timed.soak.windows, 6);
+  EXPECT_EQ(timed.soak.seconds, 7200);
+  EXPECT_FALSE(timed.soak.requests_per_window);
+  auto const counted = with({{"soak", "seconds=60"}, {"soak", "requests_per_window=20"}});
+  EXPECT_FALSE(counted.soak.seconds);
+  EXPECT_EQ(counted.soak.requests_per_window, 20);
+  EXPECT_EQ(with({{"soak", "windows=3"}}, R"({"soak": {"seconds": 60}})").soak.seconds, 60);
+  EXPECT_THAT(message_of("{}", {{"soak", "seconds=60,requests_per_window=20"}}), HasSubstr("contradict each other"));
+}
+
 TEST(job, each_flag_adds_a_fault_and_a_list_stands_for_all_of_them) {
   EXPECT_THAT(with({{"inject", "leak:rank=1,every=5"}, {"inject", "hang"}}, R"({"inject": ["slow"]})").inject,
               ElementsAre("slow", "leak:rank=1,every=5", "hang"));
@@ -159,6 +171,16 @@ TEST(job, a_soak_by_seconds_is_read_back_and_says_no_requests) {
   EXPECT_EQ(to_json(j)["soak"], json::parse(R"({"windows": 6, "seconds": 90.0})"));
   EXPECT_EQ(to_json(parse_job(to_json(j).dump(), "other.json"))["soak"], to_json(j)["soak"]);
   EXPECT_EQ(requests_per_soak_window(j), 30); // of the tracked window
+}
+
+TEST(job, the_tracked_window_of_a_soak_by_seconds_is_a_small_one) {
+  auto const tracked = [](char const* soak, char const* requests) {
+    return requests_per_soak_window(with({{"soak", soak}, {"requests_per_worker", requests}}));
+  };
+  EXPECT_EQ(tracked("seconds=60", "4"), 10);
+  EXPECT_EQ(tracked("seconds=60", "2000"), 500);
+  EXPECT_EQ(tracked("seconds=60", "1000000"), 1000);
+  EXPECT_EQ(tracked("windows=3", "1000000"), 250'000);
 }
 
 TEST(job, a_comma_in_an_environment_variables_value_stays_in_it) {

@@ -14,9 +14,22 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
+// While it lives, the slot says that its thread is within a window.
+class serving {
+public:
+  explicit serving(progress::slot& slot) : slot_(slot) { slot_.serving.store(true, relaxed); }
+  ~serving() { slot_.serving.store(false, relaxed); }
+  serving(serving const&) = delete;
+  serving& operator=(serving const&) = delete;
+
+private:
+  progress::slot& slot_;
+};
+
 // The timing boundary. What is between the two clock reads is measured; everything else is the harness's own cost.
 void timed_loop(request& r, thread_team::round const& round, std::vector<std::int64_t>& start_ns,
                 std::vector<std::int64_t>& latency_ns, progress::slot& slot) {
+  serving const now(slot);
   auto const before = slot.requests.load(relaxed);
   auto const count = static_cast<std::int64_t>(latency_ns.size());
   auto* const starts = start_ns.data();
@@ -36,6 +49,7 @@ void timed_loop(request& r, thread_team::round const& round, std::vector<std::in
 // Requests for as long as `more` says so of the number served.
 template <class More>
 void untimed_loop(request& r, More const& more, std::atomic<bool> const& stopping, progress::slot& slot) {
+  serving const now(slot);
   auto const before = slot.requests.load(relaxed);
   for (std::int64_t i = 0; more(i) && !stopping.load(relaxed); ++i) {
     r.submit();

@@ -32,9 +32,9 @@ enum class thread_life {
 };
 
 /// Drives one request on each stream thread, again and again (closed loop: a thread submits when its last result was
-/// ready). Counts each stream thread's completed requests into `shared`. Between two calls all threads are parked and
-/// no request is in flight. Every call rethrows what a stream thread threw first; the others then stop at their next
-/// request. Not thread-safe.
+/// ready). Counts each stream thread's completed requests into `shared`, and marks the threads that are within a
+/// window. Between two calls all threads are parked and no request is in flight. Every call rethrows what a stream
+/// thread threw first; the others then stop at their next request. Not thread-safe.
 class load_engine {
 public:
   /// `requests` holds one for each stream thread; they and `shared` outlive the engine. At most
