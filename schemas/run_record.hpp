@@ -4,6 +4,7 @@
 #include "schemas/case_result.hpp"
 #include "schemas/codec.hpp"
 #include "schemas/device.hpp"
+#include "schemas/fabric.hpp"
 #include "schemas/job.hpp"
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace plateau {
 
-inline constexpr format_version run_info_format{"plateau.run", 1, 0};
+inline constexpr format_version run_info_format{"plateau.run", 1, 1};
 inline constexpr format_version run_outcome_format{"plateau.outcome", 1, 0};
 
 /// One rank of a run: where it ran and on what.
@@ -50,7 +51,8 @@ struct run_info {
   json job;                                    ///< effective: every field, the device and dtype resolved
   std::vector<rank_info> ranks;                ///< all of the world, in order
   std::vector<std::string> warnings;
-  std::vector<std::string> fail_on; ///< the gates: checks whose findings make the run bad
+  std::vector<std::string> fail_on;    ///< the gates: checks whose findings make the run bad
+  std::optional<fabric_record> fabric; ///< absent in runs older than the check
 
   template <class Visit>
   friend void describe(run_info& x, Visit&& visit) {
@@ -64,6 +66,7 @@ struct run_info {
     visit("ranks", x.ranks);
     visit("warnings", x.warnings);
     visit("fail_on", x.fail_on);
+    visit("fabric", x.fabric);
   }
 };
 
