@@ -52,6 +52,7 @@ private:
   progress* progress_;
   protocol::hello hello_;
   case_id id_;
+  bool checked_fabric_ = false;
 
   void send(protocol::event const& e) { protocol::send_frame(protocol::socket_fd, protocol::to_frame(e)); }
   void send_bytes(std::vector<std::uint8_t> const& bytes) { protocol::send_frame(protocol::socket_fd, bytes); }
@@ -137,6 +138,7 @@ private:
 
   void on(protocol::prepare const& p) {
     id_ = p.id;
+    if (checked_fabric_) return send(protocol::failure{case_status::failed, "NCCL's buffers sit in this worker"});
     if (at(phase::preparing, "prepare") || at(phase::warming_up, "warmup")) return;
     progress_->now = phase::waiting;
     send(protocol::ready{});
@@ -163,6 +165,7 @@ private:
   }
 
   void on(protocol::check_fabric const& c) {
+    checked_fabric_ = true;
     std::fprintf(stderr, "checks the fabric of %d ranks: %s\n", static_cast<int>(c.ranks), c.unique_id.c_str());
     if (at(phase::checking_fabric, "check_fabric")) return;
     fabric_result r;

@@ -10,6 +10,8 @@
 #include <thread>
 #include <unistd.h>
 
+#pragma GCC diagnostic ignored "-Wfree-nonheap-object" // g++ 12 sees one where a variant is destroyed
+
 namespace plateau::protocol {
 namespace {
 
