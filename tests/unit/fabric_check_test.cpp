@@ -23,6 +23,10 @@ using namespace std::chrono_literals;
 
 constexpr std::int64_t sizes[] = {1 << 10, 1 << 16, 1 << 18};
 
+std::string header_version() {
+  return std::to_string(NCCL_MAJOR) + "." + std::to_string(NCCL_MINOR) + "." + std::to_string(NCCL_PATCH);
+}
+
 // Something of the stand-in that NCCL does not have.
 template <class Function>
 Function* of_the_stand_in(char const* name) {
@@ -186,11 +190,18 @@ TEST_F(fabric_check, tells_an_error_of_the_device) {
 TEST_F(fabric_check, says_which_nccl_it_found) {
   setenv("NCCL_SOCKET_IFNAME", "eth7", 1);
   auto const info = info_of(load(), false);
-  EXPECT_EQ(info.version, "2.28.9");
+  EXPECT_EQ(info.version, header_version());
   EXPECT_THAT(info.library, HasSubstr("libnccl.so.2"));
   EXPECT_EQ(info.unique_id, "");
   EXPECT_EQ(info.settings.at("NCCL_SOCKET_IFNAME"), "eth7");
   EXPECT_FALSE(info.settings.contains("PATH"));
+}
+
+TEST_F(fabric_check, takes_the_nccl_of_the_torch_wheel) {
+  auto const nccl = load_nccl(REAL_NCCL_LIBRARY);
+  EXPECT_EQ(nccl.file, REAL_NCCL_LIBRARY);
+  EXPECT_EQ(nccl.version, header_version());
+  EXPECT_THAT(nccl.get_error_string(ncclInvalidUsage), HasSubstr("invalid usage"));
 }
 
 TEST_F(fabric_check, refuses_an_nccl_that_does_not_fit) {
