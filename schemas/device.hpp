@@ -21,6 +21,7 @@ struct device_info {
   std::string cpu_set;                           ///< CPUs the worker may run on, as in "0-3,8"
   std::int64_t cpus = 0;                         ///< how many those are
   std::map<std::string, std::string> versions;   ///< of torch, CUDA, the driver, ...
+  std::optional<bool> pretended = {};            ///< CUDA: whether this is the pretend GPU, which computes nothing
 
   template <class Visit>
   friend void describe(device_info& x, Visit&& visit) {
@@ -35,6 +36,7 @@ struct device_info {
     visit("cpu_set", x.cpu_set);
     visit("cpus", x.cpus);
     visit("versions", x.versions);
+    visit("pretended", x.pretended);
   }
 };
 

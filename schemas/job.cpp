@@ -77,12 +77,17 @@ void set_env(job& j, json const& value) {
 
 json get_timeouts(job const& j) {
   auto const& t = j.timeouts_s;
-  return {{"compile", t.compile}, {"prepare", t.prepare}, {"stall", t.stall}, {"collective", t.collective}};
+  return {{"compile", t.compile},
+          {"prepare", t.prepare},
+          {"stall", t.stall},
+          {"collective", t.collective},
+          {"fabric", t.fabric}};
 }
 void set_timeouts(job& j, json const& value) {
   deadlines const fallback;
   j.timeouts_s = {value.value("compile", fallback.compile), value.value("prepare", fallback.prepare),
-                  value.value("stall", fallback.stall), value.value("collective", fallback.collective)};
+                  value.value("stall", fallback.stall), value.value("collective", fallback.collective),
+                  value.value("fabric", fallback.fabric)};
 }
 
 void check_inject(json const& value, std::string const& where, std::vector<problem>& problems) {
@@ -129,6 +134,10 @@ std::vector<job_field> make_fields() {
                                           "timed threads are new"));
   f.push_back(plain<&job::sync>("sync", choice({"spin", "yield", "blocking"}), "CUDA: how a thread waits for the GPU"));
   f.push_back(
+      plain<&job::fabric>("fabric", choice({"auto", "check", "off"}),
+                          "check before the first case that all GPUs can talk to each other through NCCL; auto: "
+                          "when there are several ranks, each with a GPU of its own"));
+  f.push_back(
       {"soak",
        "memory phase after the timed one: windows, and requests per stream thread in each (by default a quarter "
        "of requests_per_worker, at least 10) or the seconds that all windows take together",
@@ -148,10 +157,14 @@ std::vector<job_field> make_fields() {
                set_env});
   f.push_back({"timeouts_s",
                "deadlines in seconds: to compile a package, to prepare a case, for a request that does not "
-               "return, for a rank that gives no sign of life",
+               "return, for a rank that gives no sign of life, for the fabric check",
                {{"type", "object"},
                 {"properties",
-                 {{"compile", seconds()}, {"prepare", seconds()}, {"stall", seconds()}, {"collective", seconds()}}},
+                 {{"compile", seconds()},
+                  {"prepare", seconds()},
+                  {"stall", seconds()},
+                  {"collective", seconds()},
+                  {"fabric", seconds()}}},
                 {"additionalProperties", false}},
                get_timeouts,
                set_timeouts});

@@ -28,6 +28,7 @@ struct deadlines {
   double prepare = 300;   ///< starting a worker; building weights, inputs and the mode; the output check
   double stall = 120;     ///< a stream thread that completes no request
   double collective = 60; ///< a rank that gives the others no sign of life
+  double fabric = 120;    ///< the fabric check, all of it
 };
 
 /// What the user asks for. Every member has a default; the seed's value where the seed's result file has one.
@@ -50,6 +51,7 @@ struct job {
   std::string isolation = "case";
   std::string stream_threads = "persistent";
   std::string sync = "spin";
+  std::string fabric = "auto"; ///< "auto", "check" or "off"
   soak_plan soak;
   std::map<std::string, std::string> env;
   deadlines timeouts_s;

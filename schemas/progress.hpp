@@ -11,23 +11,25 @@ namespace plateau {
 
 /// What a worker is doing. A rank's deadline for its worker depends on it.
 enum class phase : std::uint32_t {
-  starting,   ///< loading libraries, opening the device
-  idle,       ///< waiting for a command
-  compiling,  ///< compiling a package, or waiting for another worker of this node that compiles it
-  preparing,  ///< weights, inputs, the mode, the output check
-  warming_up, ///< untimed requests
-  waiting,    ///< ready, at the gate
-  timed,      ///< the timed requests
-  soaking,    ///< the memory phase
-  finishing,  ///< second output check, sending the result
+  starting,        ///< loading libraries, opening the device
+  idle,            ///< waiting for a command
+  compiling,       ///< compiling a package, or waiting for another worker of this node that compiles it
+  preparing,       ///< weights, inputs, the mode, the output check
+  warming_up,      ///< untimed requests
+  waiting,         ///< ready, at the gate
+  timed,           ///< the timed requests
+  soaking,         ///< the memory phase
+  finishing,       ///< second output check, sending the result
+  checking_fabric, ///< NCCL, before the first case
 };
 
 constexpr auto names(phase) {
-  return std::array{std::pair{phase::starting, "starting"},     std::pair{phase::idle, "idle"},
-                    std::pair{phase::compiling, "compiling"},   std::pair{phase::preparing, "preparing"},
-                    std::pair{phase::warming_up, "warming up"}, std::pair{phase::waiting, "waiting"},
-                    std::pair{phase::timed, "timed"},           std::pair{phase::soaking, "soaking"},
-                    std::pair{phase::finishing, "finishing"}};
+  return std::array{
+      std::pair{phase::starting, "starting"},     std::pair{phase::idle, "idle"},
+      std::pair{phase::compiling, "compiling"},   std::pair{phase::preparing, "preparing"},
+      std::pair{phase::warming_up, "warming up"}, std::pair{phase::waiting, "waiting"},
+      std::pair{phase::timed, "timed"},           std::pair{phase::soaking, "soaking"},
+      std::pair{phase::finishing, "finishing"},   std::pair{phase::checking_fabric, "checking the fabric"}};
 }
 
 /// Shared memory between a rank and its worker: the worker stores, the rank looks, nobody waits. A mapping of

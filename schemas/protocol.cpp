@@ -18,6 +18,13 @@ void describe(start&, Visit&&) {}
 template <class Visit>
 void describe(stop&, Visit&&) {}
 template <class Visit>
+void describe(open_fabric&, Visit&&) {}
+template <class Visit>
+void describe(check_fabric& x, Visit&& visit) {
+  visit("unique_id", x.unique_id);
+  visit("ranks", x.ranks);
+}
+template <class Visit>
 void describe(ready&, Visit&&) {}
 template <class Visit>
 void describe(failure& x, Visit&& visit) {
@@ -87,11 +94,15 @@ template <> struct type_name<hello> { static constexpr auto text = "hello"; };
 template <> struct type_name<prepare> { static constexpr auto text = "prepare"; };
 template <> struct type_name<start> { static constexpr auto text = "start"; };
 template <> struct type_name<stop> { static constexpr auto text = "stop"; };
+template <> struct type_name<open_fabric> { static constexpr auto text = "open_fabric"; };
+template <> struct type_name<check_fabric> { static constexpr auto text = "check_fabric"; };
 template <> struct type_name<device_info> { static constexpr auto text = "device_info"; };
 template <> struct type_name<ready> { static constexpr auto text = "ready"; };
 template <> struct type_name<memory_point> { static constexpr auto text = "memory_point"; };
 template <> struct type_name<case_result> { static constexpr auto text = "case_result"; };
 template <> struct type_name<failure> { static constexpr auto text = "failure"; };
+template <> struct type_name<nccl_info> { static constexpr auto text = "nccl_info"; };
+template <> struct type_name<fabric_result> { static constexpr auto text = "fabric_result"; };
 // clang-format on
 
 template <class Variant>

@@ -3,6 +3,7 @@
 
 #include "schemas/case_result.hpp"
 #include "schemas/device.hpp"
+#include "schemas/fabric.hpp"
 #include "schemas/job.hpp"
 
 #include <cstdint>
@@ -16,6 +17,11 @@
 ///
 ///     rank -> worker   hello     prepare          start                               stop
 ///     worker -> rank       device_info   ready          memory_point...  case_result
+///
+/// A worker that has greeted can check the fabric instead, together with those of all other ranks:
+///
+///     rank -> worker   open_fabric     check_fabric
+///     worker -> rank            nccl_info            fabric_result
 ///
 /// A failure may stand in the place of any event. After one that answers prepare or start the case is over
 /// and the worker takes the next prepare; a worker that cannot go on exits.
@@ -37,14 +43,19 @@ struct prepare {
 };
 struct start {};
 struct stop {};
-using command = std::variant<hello, prepare, start, stop>;
+struct open_fabric {}; ///< load NCCL; rank 0's worker also makes a unique id
+struct check_fabric {
+  std::string unique_id; ///< as rank 0's worker gave it
+  std::int64_t ranks = 1;
+};
+using command = std::variant<hello, prepare, start, stop, open_fabric, check_fabric>;
 
 struct ready {};
 struct failure {
   case_status status = case_status::failed;
   std::string reason;
 };
-using event = std::variant<device_info, ready, memory_point, case_result, failure>;
+using event = std::variant<device_info, ready, memory_point, case_result, failure, nccl_info, fabric_result>;
 
 /// A whole frame, length included.
 std::vector<std::uint8_t> to_frame(command const& c);

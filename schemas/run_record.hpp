@@ -4,6 +4,7 @@
 #include "schemas/case_result.hpp"
 #include "schemas/codec.hpp"
 #include "schemas/device.hpp"
+#include "schemas/fabric.hpp"
 #include "schemas/job.hpp"
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace plateau {
 
-inline constexpr format_version run_info_format{"plateau.run", 1, 0};
+inline constexpr format_version run_info_format{"plateau.run", 1, 1};
 inline constexpr format_version run_outcome_format{"plateau.outcome", 1, 0};
 
 /// One rank of a run: where it ran and on what.
@@ -63,6 +64,7 @@ struct run_info {
   std::vector<rank_info> ranks;                ///< all of the world, in order
   std::vector<std::string> warnings;
   gates fail_on;
+  std::optional<fabric_record> fabric; ///< absent in runs older than the check
 
   template <class Visit>
   friend void describe(run_info& x, Visit&& visit) {
@@ -76,6 +78,7 @@ struct run_info {
     visit("ranks", x.ranks);
     visit("warnings", x.warnings);
     visit("fail_on", x.fail_on);
+    visit("fabric", x.fabric);
   }
 };
 

@@ -2,12 +2,14 @@
 #include "worker/server.hpp"
 
 #include "schemas/protocol.hpp"
+#include "worker/fabric/fabric.hpp"
 #include "worker/prepared_case.hpp"
 
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
 
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -71,10 +73,10 @@ private:
   }
 
   void answer(protocol::prepare const& p) {
-    if (!context_) throw format_error("prepare before hello");
+    auto const& context = greeted("prepare");
     case_.reset();
     for_the_case([&] {
-      case_.emplace(*context_, p.id);
+      case_.emplace(context, p.id);
       send(protocol::ready{});
     });
   }
@@ -85,7 +87,32 @@ private:
     case_.reset();
   }
 
+  void answer(protocol::open_fabric const&) {
+    auto const& context = on_a_gpu("open_fabric");
+    for_the_case([&] { send(open_fabric(context.rank == 0)); });
+  }
+
+  void answer(protocol::check_fabric const& c) {
+    auto const& context = on_a_gpu("check_fabric");
+    for_the_case([&] {
+      send(check_fabric({context.rank, c.ranks, c.unique_id},
+                        std::chrono::duration<double>(context.run.timeouts_s.fabric)));
+    });
+  }
+
   void answer(protocol::stop const&) {}
+
+  worker_context const& greeted(char const* command) const {
+    if (!context_) throw format_error(std::string(command) + " before hello");
+    return *context_;
+  }
+
+  worker_context const& on_a_gpu(char const* command) {
+    auto const& context = greeted(command);
+    if (context.run.device != "cuda") throw format_error(std::string(command) + " for a worker without a GPU");
+    shared_.now.store(phase::checking_fabric, std::memory_order_relaxed);
+    return context;
+  }
 
   // What goes wrong in a case ends that case only.
   template <class Steps>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/analysis/summary.hpp"
 
+#include "orchestrator/analysis/fabric.hpp"
 #include "orchestrator/analysis/noise.hpp"
 #include "orchestrator/analysis/outcome.hpp"
 #include "orchestrator/analysis/result_summary.hpp"
@@ -53,7 +54,7 @@ json missing_of(run_record const& run) {
 
 json run_entry(run_record const& run) {
   auto out = encode(run.info);
-  for (auto const* elsewhere : {"job", "ranks", "versions", "warnings"}) out.erase(elsewhere);
+  for (auto const* elsewhere : {"job", "ranks", "versions", "warnings", "fabric"}) out.erase(elsewhere);
   out["warnings"] = run.info.warnings;
   out["world_size"] = run.info.ranks.size();
   if (run.outcome) out["outcome"] = encode(*run.outcome);
@@ -146,6 +147,8 @@ json summary_of(run_record const& run, std::span<case_latencies const> latencies
           {"not_made", std::move(not_made)},
           {"noise", noise_of(run, latencies)},
           {"memory_per_stream", stream_costs_entry(run)},
+          {"fabric", fabric_entry(run.info.fabric.value_or(
+                         fabric_record{fabric_status::not_checked, "the run is older than the check", {}}))},
           {"run", run_entry(run)},
           {"environment", environment_of(run)},
           {"ranks", std::move(ranks)}};

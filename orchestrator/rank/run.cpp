@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/rank/run.hpp"
 
+#include "orchestrator/analysis/fabric.hpp"
 #include "orchestrator/analysis/gates.hpp"
 #include "orchestrator/launch/run_line.hpp"
 #include "orchestrator/rank/communicator.hpp"
+#include "orchestrator/rank/preflight.hpp"
 #include "orchestrator/rank/signals.hpp"
 #include "orchestrator/rank/supervisor.hpp"
 #include "orchestrator/store/assemble.hpp"
@@ -49,6 +51,11 @@ private:
 
 // All ranks agreed not to run, so all are still in step.
 struct refused : input_error {
+  using input_error::input_error;
+};
+
+// All ranks agreed that these machines cannot run the job; the run folder says why, and is kept.
+struct unfit : input_error {
   using input_error::input_error;
 };
 
@@ -148,8 +155,11 @@ private:
   void agree_on_folder();
   std::string take_folder(std::filesystem::path const& path);
   std::string make_folder(std::filesystem::path const& path, std::string const& nonce);
-  void bring_up_workers();
-  void write_down_the_run(std::vector<rank_info> const& infos);
+  std::vector<rank_info> bring_up_workers();
+  void settle_device(std::vector<rank_info> const& infos);
+  fabric_record look_at_fabric(std::vector<rank_info> const& infos);
+  void refuse_if_unfit(fabric_record const& fabric);
+  void write_down_the_run(std::vector<rank_info> const& infos, fabric_record const& fabric);
   void point_latest() const;
   void note_crowding(std::vector<rank_info> const& infos, std::vector<std::string>& warnings);
   std::string run_cases();
@@ -179,7 +189,12 @@ rank_end rank_run::run() {
   voice_.say(run_line::kind::status, "the ranks are up");
   agree_on_job();
   agree_on_folder();
-  bring_up_workers();
+  auto const infos = bring_up_workers();
+  settle_device(infos);
+  auto const fabric = look_at_fabric(infos);
+  decided_by_rank_0(
+      ranks_, [&] { return write_down_the_run(infos, fabric), ""; }, "writing run.json");
+  refuse_if_unfit(fabric);
   auto const stopped = run_cases();
   supervisor_->release();
   return finish(stopped);
@@ -250,7 +265,7 @@ std::string rank_run::make_folder(std::filesystem::path const& path, std::string
   }
 }
 
-void rank_run::bring_up_workers() {
+std::vector<rank_info> rank_run::bring_up_workers() {
   worker_command command{options_.worker, without_launcher(current_environment()), folder_.worker_log(ranks_.rank())};
   for (auto const& [name, value] : job_.env) command.env[name] = value;
   protocol::hello hello;
@@ -278,33 +293,53 @@ void rank_run::bring_up_workers() {
   auto const answers =
       ranks_.all_gather(json{{"info", encode(info)}, {"refusal", as_utf8(refusal)}}.dump(), "starting the workers");
   std::vector<rank_info> infos;
-  std::set<std::string> kinds;
   for (auto const& answer : answers) {
     auto const a = json::parse(answer);
     if (!a["refusal"].get<std::string>().empty()) throw refused(a["refusal"].get<std::string>());
     infos.push_back(decode<rank_info>(a["info"]));
-    if (infos.back().device) kinds.insert(infos.back().device->kind);
   }
+  return infos;
+}
+
+// From now on the job says on what it runs.
+void rank_run::settle_device(std::vector<rank_info> const& infos) {
+  std::set<std::string> kinds;
+  for (auto const& info : infos)
+    if (info.device) kinds.insert(info.device->kind);
   if (kinds.size() > 1)
     throw refused("some ranks have a GPU and others have none; say \"device\": \"cuda\" or \"cpu\"");
   auto const kind = kinds.empty() ? std::string(job_.device == "cuda" ? "cuda" : "cpu") : *kinds.begin();
-  bool const unasked = job_.device == "auto" && kind == "cpu";
+  if (job_.device == "auto" && kind == "cpu")
+    voice_.say(run_line::kind::note,
+               "WARNING: the job leaves the device to plateau, and the workers found none but the CPU: this "
+               "measures the CPU; if that is meant, say \"device\": \"cpu\" in the job");
   job_ = resolved_for(job_, kind);
   supervisor_->set_job(job_);
-  decided_by_rank_0(
-      ranks_,
-      [&] {
-        if (unasked)
-          voice_.say(run_line::kind::note,
-                     "WARNING: the job leaves the device to plateau, and the workers found none but the CPU: this "
-                     "measures the CPU; if that is meant, say \"device\": \"cpu\" in the job");
-        write_down_the_run(infos);
-        return "";
-      },
-      "writing run.json");
 }
 
-void rank_run::write_down_the_run(std::vector<rank_info> const& infos) {
+fabric_record rank_run::look_at_fabric(std::vector<rank_info> const& infos) {
+  if (job_.fabric == "off") return {fabric_status::not_checked, "the job says \"fabric\": \"off\"", {}};
+  auto const why_not = why_no_fabric(infos);
+  if (!why_not.empty() && job_.fabric == "check")
+    throw refused("\"fabric\": \"check\" needs at least two ranks, each with a GPU of its own, and " + why_not +
+                  "; use \"auto\" to check where that is so, or \"off\"");
+  if (!why_not.empty()) return {fabric_status::not_checked, why_not, {}};
+  return check_fabric(ranks_, *supervisor_, infos[static_cast<std::size_t>(ranks_.rank())],
+                      look("fabric", std::chrono::seconds(0)));
+}
+
+// With the exit code of bad input: nothing was measured, and it will be the same again until somebody mends the
+// machines. 75 would make a batch system try again, and 3 or 4 would speak of cases that were run.
+void rank_run::refuse_if_unfit(fabric_record const& fabric) {
+  if (fabric.status != fabric_status::failed) return;
+  if (ranks_.rank() == 0) conclude({static_cast<std::int64_t>(exit_code::bad_input), told(fabric), utc_now()});
+  ranks_.barrier("writing the results");
+  throw unfit("the GPUs cannot work together, so nothing was measured: " + fabric.reason +
+              "; --env NCCL_DEBUG=INFO makes NCCL tell more in " + (folder_.path / "logs").string() +
+              "; --fabric off measures without");
+}
+
+void rank_run::write_down_the_run(std::vector<rank_info> const& infos, fabric_record const& fabric) {
   run_info info;
   info.run_id = run_id_;
   info.started = utc_now();
@@ -318,11 +353,15 @@ void rank_run::write_down_the_run(std::vector<rank_info> const& infos) {
   info.fail_on = options_.fail_on;
   info.job = to_json(job_);
   info.ranks = infos;
+  info.fabric = fabric;
   auto const device = infos.front().device ? infos.front().device->name : std::string("no device");
   voice_.say(run_line::kind::note, job_.name + ": " + std::to_string(cases_of(job_).size()) + " cases on " +
                                        std::to_string(infos.size()) + (infos.size() == 1 ? " rank" : " ranks") + ", " +
                                        device);
   note_crowding(infos, info.warnings);
+  bool const expected = job_.device == "cuda" && infos.size() > 1 && job_.fabric != "off";
+  if (fabric.status == fabric_status::passed || (fabric.status == fabric_status::not_checked && expected))
+    voice_.say(run_line::kind::note, told(fabric));
   write_durably(folder_.job_json(), info.job.dump(2) + "\n");
   write_run_info(folder_, info);
   if (options_.folder_is_ours) point_latest();
@@ -527,6 +566,9 @@ rank_end run_as_rank(rank_options const& options) {
     return run.run();
   } catch (refused const& e) {
     run.clean_up();
+    v.say(run_line::kind::refusal, e.what());
+    return {ranks.rank() == 0 ? exit_code::bad_input : exit_code::good, std::nullopt};
+  } catch (unfit const& e) {
     v.say(run_line::kind::refusal, e.what());
     return {ranks.rank() == 0 ? exit_code::bad_input : exit_code::good, std::nullopt};
   } catch (terminated const& e) {

@@ -117,6 +117,43 @@ case_result supervisor::measure(worker_process::look const& look) try {
   return broken_off(e);
 }
 
+std::variant<nccl_info, fabric_failure> supervisor::open_fabric(worker_process::look const& look) {
+  auto answer = ask<nccl_info>(protocol::open_fabric{}, look);
+  if (auto const* why = std::get_if<std::string>(&answer)) return fabric_failure{fabric_step::loading, *why};
+  return std::get<nccl_info>(std::move(answer));
+}
+
+fabric_result supervisor::check_fabric(std::string const& unique_id, int ranks, worker_process::look const& look) {
+  auto answer = ask<fabric_result>(protocol::check_fabric{unique_id, ranks}, look);
+  if (auto* found = std::get_if<fabric_result>(&answer)) return std::move(*found);
+  fabric_result lost;
+  lost.failure = fabric_failure{fabric_step::initialising, std::get<std::string>(answer)};
+  return lost;
+}
+
+// The worker's answer, if it is of the kind that belongs to the command; or what went wrong.
+template <class Event>
+std::variant<Event, std::string> supervisor::ask(protocol::command const& command,
+                                                 worker_process::look const& look) try {
+  if (!worker_) return "the worker is gone";
+  worker_->send(command);
+  auto answer = worker_->wait(hello_.run.timeouts_s, look);
+  if (auto const* lost = std::get_if<worker_lost>(&answer)) {
+    worker_.reset();
+    return presentable(lost->reason);
+  }
+  auto& event = std::get<protocol::event>(answer);
+  if (auto* asked_for = std::get_if<Event>(&event)) return std::move(*asked_for);
+  if (auto const* failure = std::get_if<protocol::failure>(&event)) return presentable(failure->reason);
+  worker_.reset();
+  return "the worker answered with something else";
+} catch (out_of_step const&) {
+  throw;
+} catch (std::exception const& e) {
+  worker_.reset();
+  return std::string("the rank could not go on with its worker: ") + e.what();
+}
+
 void supervisor::release() {
   if (worker_) worker_->stop();
   worker_.reset();

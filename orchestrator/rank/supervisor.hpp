@@ -34,6 +34,11 @@ public:
   /// Opens the gate for the case that was prepared, and waits for its result.
   case_result measure(worker_process::look const& look);
 
+  /// The worker of bring_up() loads NCCL, and then checks the fabric together with the other ranks' workers. What goes
+  /// wrong, with the worker or with NCCL, is a failure.
+  std::variant<nccl_info, fabric_failure> open_fabric(worker_process::look const& look);
+  fabric_result check_fabric(std::string const& unique_id, int ranks, worker_process::look const& look);
+
   /// The worker is not needed for the next case.
   void release();
 
@@ -46,6 +51,8 @@ private:
   std::string started_;
   std::chrono::steady_clock::time_point began_;
 
+  template <class Event>
+  std::variant<Event, std::string> ask(protocol::command const& command, worker_process::look const& look);
   case_result broken_off(std::exception const& e);
   case_result result(case_status status, std::string reason) const;
 };

@@ -109,6 +109,8 @@ patience patience_in(phase p, deadlines const& limits) {
   case phase::warming_up: return {limits.stall, "finished no warm-up request"};
   case phase::timed: return {limits.stall, "finished no timed request"};
   case phase::soaking: return {limits.stall, "finished no soak request"};
+  case phase::checking_fabric: // the worker has this deadline itself; twice, so that it can say what it was waiting for
+    return {2 * limits.fabric, "did not finish checking the fabric"};
   case phase::starting: return {limits.prepare, "did not come up"};
   case phase::idle:
   case phase::waiting: return {limits.prepare, "did not answer"};

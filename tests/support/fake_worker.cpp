@@ -2,11 +2,16 @@
 // A worker without Torch: speaks the protocol, makes up plausible results at once, and goes wrong where its
 // script says. The script is $FAKE_WORKER_SCRIPT, a JSON list of faults:
 //     {"rank": 1, "case": "eager.c2", "at": "timed", "do": "segv"}
-// rank and case may be left out (any). at: hello, prepare, warmup, timed, soak, finishing. do: see `misbehave`; one
+// rank and case may be left out (any). at: hello, prepare, warmup, timed, soak, finishing, open_fabric,
+// check_fabric. do: see `misbehave`; one
 // that takes "seconds" shows progress all the while. Two of them need no "at" and bend what is made up instead:
 //     {"do": "leak", "bytes": 4096, "every_window": true}     live bytes rise with each soak window; false: with the
 //     first
 //     {"do": "slow_latency", "factor": 2}
+// A worker that is asked for "cuda" says that it has a GPU of its own, and for the fabric check:
+//     {"do": "same_gpu"}                         that GPU is everybody's
+//     {"do": "nccl", "version": "2.19.3"}        it has another NCCL
+//     {"do": "fabric", "step": "initialising", "reason": "..."}    its check fails
 #include "schemas/host.hpp"
 #include "schemas/progress.hpp"
 #include "schemas/protocol.hpp"
@@ -47,6 +52,7 @@ private:
   progress* progress_;
   protocol::hello hello_;
   case_id id_;
+  bool checked_fabric_ = false;
 
   void send(protocol::event const& e) { protocol::send_frame(protocol::socket_fd, protocol::to_frame(e)); }
   void send_bytes(std::vector<std::uint8_t> const& bytes) { protocol::send_frame(protocol::socket_fd, bytes); }
@@ -123,6 +129,7 @@ private:
     device_info d;
     d.kind = h.run.device == "auto" ? "cpu" : h.run.device;
     d.name = "fake device";
+    if (d.kind == "cuda") d.uuid = "GPU-" + std::to_string(bent_by("same_gpu") != nullptr ? 0 : h.rank);
     d.memory_bytes = std::int64_t{1} << 30;
     d.cpu_set = allowed_cpus().text;
     d.cpus = allowed_cpus().count;
@@ -131,6 +138,7 @@ private:
 
   void on(protocol::prepare const& p) {
     id_ = p.id;
+    if (checked_fabric_) return send(protocol::failure{case_status::failed, "NCCL's buffers sit in this worker"});
     if (at(phase::preparing, "prepare") || at(phase::warming_up, "warmup")) return;
     progress_->now = phase::waiting;
     send(protocol::ready{});
@@ -144,6 +152,33 @@ private:
     if (at(phase::finishing, "finishing")) return;
     progress_->now = phase::idle;
     send(result);
+  }
+
+  void on(protocol::open_fabric const&) {
+    if (at(phase::checking_fabric, "open_fabric")) return;
+    auto const* const other = bent_by("nccl");
+    nccl_info info{other != nullptr ? other->value("version", "") : "2.28.9", "libnccl.so.2", {}, {}};
+    if (hello_.rank == 0) info.unique_id = "the id that rank 0 of " + hello_.run_id + " made";
+    for (auto const& [name, value] : hello_.run.env)
+      if (name.starts_with("NCCL_")) info.settings[name] = value;
+    send(info);
+  }
+
+  void on(protocol::check_fabric const& c) {
+    checked_fabric_ = true;
+    std::fprintf(stderr, "checks the fabric of %d ranks: %s\n", static_cast<int>(c.ranks), c.unique_id.c_str());
+    if (at(phase::checking_fabric, "check_fabric")) return;
+    fabric_result r;
+    if (auto const* const bad = bent_by("fabric"))
+      r.failure = fabric_failure{value_of<fabric_step>(bad->value("step", "")).value(), bad->value("reason", "")};
+    r.initialised_ns = 1'000'000;
+    r.used_before = 1'000 << 20;
+    r.used_initialised = 1'100 << 20;
+    r.used_first = r.used_last = (1'512 + 8 * hello_.rank) << 20;
+    for (std::int64_t const bytes : {64 << 10, 128 << 20}) // 100 GB/s on rank 0, 50 on rank 1, ...
+      r.all_reduces.push_back({bytes, 20, 20 * bytes / 100 * (1 + hello_.rank)});
+    send(r);
+    progress_->now = phase::idle;
   }
 
   [[noreturn]] void on(protocol::stop const&) { std::_Exit(0); }

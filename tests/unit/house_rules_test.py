@@ -38,6 +38,7 @@ MAY_INCLUDE = {
     "worker": {"torch", "cuda", "nccl"},
     "worker/load": set(),
     "tests": {"testing", "nlohmann"},
+    "tests/support/fake_nccl.c": {"nccl"},
     "tests/torch": {"testing", "nlohmann", "torch", "cuda"},
     "bench": {"testing", "torch", "cuda"},
 }

@@ -81,9 +81,9 @@ TEST(job, is_read_back_from_what_it_writes) {
     "seq_len": 3, "warmup": 0, "requests_per_worker": 5, "concurrency_levels": [7, 6], "modes": ["arena", "eager"],
     "compile_mode": "max-autotune", "inductor_gemm_backends": "ATEN,TRITON", "allow_tf32": true,
     "use_inplace_residual": true, "random_seed": 9223372036854775807, "repeats": 2, "intra_op_threads": 3,
-    "isolation": "run", "stream_threads": "fresh", "sync": "blocking",
+    "isolation": "run", "stream_threads": "fresh", "sync": "blocking", "fabric": "check",
     "soak": {"windows": 0, "requests_per_window": 11}, "env": {"A": "", "B": "x=y,z"},
-    "timeouts_s": {"compile": 1.5, "prepare": 2, "stall": 3, "collective": 4},
+    "timeouts_s": {"compile": 1.5, "prepare": 2, "stall": 3, "collective": 4, "fabric": 5},
     "inject": ["leak:rank=1,case=arena.c7.r2,every=2", "hang"]})";
   auto const j = parse_job(full, "demo.json");
   EXPECT_EQ(parse_job(to_json(j).dump(), "other.json").name, "n");
@@ -115,6 +115,7 @@ TEST(job, takes_every_field_as_a_flag) {
                        {"isolation", "run"},
                        {"stream_threads", "fresh"},
                        {"sync", "yield"},
+                       {"fabric", "off"},
                        {"soak", "windows=4,requests_per_window=25"},
                        {"env", "A=1,B=2"},
                        {"timeouts_s", "stall=2.5"},
@@ -123,9 +124,9 @@ TEST(job, takes_every_field_as_a_flag) {
     "hidden": 256, "batch": 2, "seq_len": 32, "warmup": 0, "requests_per_worker": 400, "concurrency_levels": [2, 4],
     "modes": ["eager", "arena"], "compile_mode": "max-autotune", "inductor_gemm_backends": "ATEN,TRITON",
     "allow_tf32": true, "use_inplace_residual": true, "random_seed": 7, "repeats": 3, "intra_op_threads": 2,
-    "isolation": "run", "stream_threads": "fresh", "sync": "yield",
+    "isolation": "run", "stream_threads": "fresh", "sync": "yield", "fabric": "off",
     "soak": {"windows": 4, "requests_per_window": 25}, "env": {"A": "1", "B": "2"},
-    "timeouts_s": {"compile": 900.0, "prepare": 300.0, "stall": 2.5, "collective": 60.0},
+    "timeouts_s": {"compile": 900.0, "prepare": 300.0, "stall": 2.5, "collective": 60.0, "fabric": 120.0},
     "inject": ["slow:ms=2.5,rank=0"]})");
   EXPECT_EQ(expected.size(), job_fields().size()) << "this test names every field";
   for (auto const& [key, value] : expected.items()) EXPECT_EQ(to_json(j)[key], value) << key;
