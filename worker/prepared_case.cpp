@@ -132,11 +132,12 @@ void prepared_case::warm_up() {
 }
 
 void prepared_case::compute_references() {
-  outputs_.checked = !program_.ops.empty();
-  if (!outputs_.checked) {
+  if (program_.ops.empty())
     outputs_.why_not = program_.name + " has no output";
-    return;
-  }
+  else
+    outputs_.why_not = context_.dev.outputs_unavailable();
+  outputs_.checked = !outputs_.why_not;
+  if (!outputs_.checked) return;
   outputs_.tolerance = output_tolerance(context_.run);
   unmeasured const own;
   for (auto const& input : inputs_)

@@ -96,6 +96,13 @@ cudaError_t cudaGetSymbolAddress(void** p, void const*) {
 
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* attributes, void const* p) {
   memset(attributes, 0, sizeof *attributes);
-  attributes->type = is_device_address(p) ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
+  attributes->type = cudaMemoryTypeUnregistered;
+  if (!is_device_address(p)) return cudaSuccess;
+  attributes->type = cudaMemoryTypeDevice;
+  size_t granule = ((uintptr_t)p - FIRST_ADDRESS) / GRANULE;
+  pthread_mutex_lock(&mutex);
+  while (granule > 0 && allocations[granule].size == 0) --granule; // to where the allocation begins
+  attributes->device = allocations[granule].device;
+  pthread_mutex_unlock(&mutex);
   return cudaSuccess;
 }

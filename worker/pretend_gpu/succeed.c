@@ -5,11 +5,7 @@
   int name(void);                                                                                                      \
   int name(void) { return 0; }
 
-SUCCEED(cudaGetLastError)
-SUCCEED(cudaPeekAtLastError)
-SUCCEED(cudaDeviceSynchronize)
 SUCCEED(cudaDeviceEnablePeerAccess)
-SUCCEED(cudaSetDeviceFlags)
 
 SUCCEED(cudaHostRegister)
 SUCCEED(cudaHostUnregister)
@@ -18,7 +14,6 @@ SUCCEED(cudaMemset)
 SUCCEED(cudaMemsetAsync)
 
 SUCCEED(cudaStreamDestroy)
-SUCCEED(cudaStreamSynchronize)
 SUCCEED(cudaStreamWaitEvent)
 SUCCEED(cudaStreamQuery)
 SUCCEED(cudaStreamAddCallback)
