@@ -34,6 +34,8 @@ struct entry {
   fs::path building; // owned by whoever holds the lock
 };
 
+using variables = std::map<std::string, std::string>;
+
 std::string environment(char const* name, std::string const& fallback) {
   auto const* const value = std::getenv(name);
   return value != nullptr && *value != '\0' ? value : fallback;
@@ -153,16 +155,16 @@ std::string reason_in(std::string const& log) {
   return log.substr(begin, end - begin + 1);
 }
 
-void run_compiler(package_spec const& spec, entry const& e, fs::path const& made) {
+void run_compiler(package_spec const& spec, entry const& e, fs::path const& made, variables set) {
   auto const script = e.building / "compile_package.py", twin = e.building / (spec.program + ".py"),
              spec_file = e.building / "spec.json", python = fs::path(environment("PLATEAU_PYTHON", PLATEAU_PYTHON));
   write_file(script, compile_script);
   write_file(twin, spec.twin);
   write_file(spec_file, codec::encode(spec).dump(2));
+  set["TORCHINDUCTOR_CACHE_DIR"] = e.package.parent_path() / "inductor";
   int status = 0;
   try {
-    status = run_child({python, script, spec_file, twin, made},
-                       {{"TORCHINDUCTOR_CACHE_DIR", e.package.parent_path() / "inductor"}}, e.log);
+    status = run_child({python, script, spec_file, twin, made}, set, e.log);
   } catch (std::system_error const& error) {
     throw compile_error("the package compiler cannot be started: " + std::string(error.what()) +
                         "; set PLATEAU_PYTHON to a python that has torch " + spec.torch);
@@ -173,12 +175,12 @@ void run_compiler(package_spec const& spec, entry const& e, fs::path const& made
 }
 
 // Compiles into a folder of its own and moves what came out to its place, the word that vouches for it last.
-double compile(package_spec const& spec, entry const& e) {
+double compile(package_spec const& spec, entry const& e, variables const& set) {
   auto const begin = std::chrono::steady_clock::now();
   fs::remove_all(e.building); // left by one that was killed
   fs::create_directories(e.building);
   auto const made = e.building / "package.pt2", about = e.building / "about.json";
-  run_compiler(spec, e, made);
+  run_compiler(spec, e, made, set);
   auto const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 
   auto description = codec::encode(spec);
@@ -195,7 +197,8 @@ double compile(package_spec const& spec, entry const& e) {
 
 } // namespace
 
-compiled_package find_or_compile(package_spec const& spec, std::function<void(bool)> const& compiling) try {
+compiled_package find_or_compile(package_spec const& spec, std::function<void(bool)> const& compiling,
+                                 std::map<std::string, std::string> const& environment) try {
   auto const folder = fs::absolute(cache_folder());
   fs::create_directories(folder);
   auto const key = key_of(spec, folder);
@@ -207,7 +210,7 @@ compiled_package find_or_compile(package_spec const& spec, std::function<void(bo
   announcement const busy(compiling);
   exclusive_lock const alone(e.lock);
   if (is_whole(e)) return cached; // another compiled it while we waited
-  return {e.package, {.key = key, .from_cache = false, .compile_seconds = compile(spec, e)}};
+  return {e.package, {.key = key, .from_cache = false, .compile_seconds = compile(spec, e, environment)}};
 } catch (fs::filesystem_error const& error) {
   throw compile_error("the package cache cannot be used: " + std::string(error.what()) +
                       "; set PLATEAU_CACHE to a folder that can be written");

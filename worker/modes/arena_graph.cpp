@@ -17,59 +17,42 @@ public:
   }
   void drop() override {}
   at::Tensor output() const override { return output_; }
-
-  // Twice before it counts: the first request on a stream loads kernels and takes the workspaces that libraries keep
-  // for it. They must not lie in the graph's pool.
-  void rehearse() {
-    stream_.enter();
-    for (int twice = 0; twice < 2; ++twice) {
-      pass_->submit();
-      pass_->wait();
-      pass_->drop();
-    }
-  }
-
-  void capture() {
-    stream_.enter();
-    graph_ = stream_.capture([this] {
-      pass_->submit();
-      output_ = pass_->output();
-      pass_->drop();
-    });
-    pass_.reset();
-  }
+  void settle() override;
 
 private:
   stream& stream_;
-  std::unique_ptr<executor> pass_; // until it is captured
+  std::unique_ptr<executor> pass_; // until it is captured; null for a program without operators
   std::unique_ptr<captured_work> graph_;
   at::Tensor output_;
 };
+
+// On the thread and the stream that will replay it, since libraries keep a workspace for each of both: graphs that were
+// captured on one stream would share one, and race. Twice before that, so that this workspace is not in the graph's
+// pool, and kernels are loaded.
+void graph_executor::settle() {
+  if (!pass_) return;
+  for (int twice = 0; twice < 2; ++twice) pass_->run_once();
+  graph_ = stream_.capture([this] {
+    pass_->submit();
+    output_ = pass_->output();
+    pass_->drop();
+  });
+  pass_.reset();
+}
 
 class arena_graph final : public prepared_mode {
 public:
   explicit arena_graph(mode_input const& in) : empty_(in.prog.ops.empty()), eager_(prepare_eager(in)) {}
 
   std::unique_ptr<executor> make_executor(stream& s, at::Tensor input) override {
-    auto made = std::make_unique<graph_executor>(s, eager_->make_executor(s, std::move(input)));
-    executors_.push_back(made.get());
-    return made;
+    auto pass = empty_ ? nullptr : eager_->make_executor(s, std::move(input)); // CUDA warns of a graph without a node
+    return std::make_unique<graph_executor>(s, std::move(pass));
   }
-
-  // One after the other, each on the stream that will replay it: workspaces are kept for each handle and stream, so
-  // graphs that were captured on one stream would share one, and race.
-  void warm(std::span<std::unique_ptr<executor> const>) override {
-    if (empty_) return; // CUDA warns of graphs without a node
-    for (auto* const e : executors_) e->rehearse();
-    for (auto* const e : executors_) e->capture();
-  }
-
   std::optional<std::string> arena_kind() const override { return "graph"; }
 
 private:
   bool empty_;
   std::unique_ptr<prepared_mode> eager_;
-  std::vector<graph_executor*> executors_;
 };
 
 } // namespace
