@@ -34,7 +34,7 @@ public:
   /// a private pool that lives as long as the result. Nothing is computed yet. The allocator's cache is given back
   /// first, as torch.cuda.graph() does. `work` has run on this stream before, so that libraries have what they keep for
   /// it. Null where the device cannot capture: a CPU.
-  virtual std::unique_ptr<captured_work> capture(std::function<void()> const& work);
+  virtual std::unique_ptr<captured_work> capture(std::function<void()> const& /*work*/) { return nullptr; }
 };
 
 /// The one device that a worker owns. Everything that differs between CPU and CUDA is behind this interface. Outlives

@@ -4,8 +4,6 @@
 
 namespace plateau {
 
-std::unique_ptr<captured_work> stream::capture(std::function<void()> const&) { return nullptr; }
-
 opened_device open_device(device_request const& request) {
   auto const& wanted = request.wanted;
   if (wanted != "cpu" && wanted != "cuda" && wanted != "auto")
