@@ -167,6 +167,9 @@ TEST_F(a_cache, keeps_apart_what_compiles_differently) {
   auto other = some_spec();
   other.intra_op_threads = 2;
   EXPECT_NE(find_or_compile(other, {}).info.key, key);
+  other = some_spec();
+  other.architecture = "sm 9.0";
+  EXPECT_NE(find_or_compile(other, {}).info.key, key);
   variable const flag("TORCHINDUCTOR_FREEZING", "1");
   EXPECT_NE(find_or_compile(some_spec(), {}).info.key, key);
 }

@@ -221,6 +221,29 @@ TEST(a_cuda_case, has_counters_that_cannot_tell_when_caching_is_off) {
   EXPECT_THAT(worker.run({"eager", 1}).measured->counters_unavailable.value(), HasSubstr("caching is off"));
 }
 
+TEST(a_cuda_case, has_counters_that_cannot_tell_with_another_backend) {
+  real_worker worker(pretend_gpu({{"PYTORCH_ALLOC_CONF", "backend:cudaMallocAsync"}}));
+  EXPECT_EQ(worker.greet(small_job()).settings->at("allocator_backend"), "cudaMallocAsync");
+  EXPECT_THAT(worker.run({"eager", 1}).measured->counters_unavailable.value(), HasSubstr("cudaMallocAsync"));
+}
+
+// Expandable segments are no segments to the counter of segments: device_mallocs tells.
+TEST(a_cuda_case, maps_memory_before_its_timed_window_with_expandable_segments) {
+  real_worker worker(pretend_gpu({{"PRETEND_DEVICES", "2"}, {"PYTORCH_ALLOC_CONF", "expandable_segments:True"}}));
+  protocol::hello h;
+  h.run = small_job();
+  h.local_rank = 1, h.local_size = 2;
+  worker.send(h);
+  EXPECT_EQ(worker.receive_a<device_info>().settings->at("expandable_segments"), "true");
+  for (auto const* name : {"eager", "arena_planned"}) {
+    auto const r = worker.run({name, 2});
+    EXPECT_EQ(r.measured->pre.segment_alloc_events, 0);
+    EXPECT_GT(r.measured->pre.device_mallocs, 2);
+    EXPECT_EQ(change<&counters::device_mallocs>(r.measured->pre, r.measured->post), 0);
+    EXPECT_EQ(events_in_window(r), std::string_view(name) == "eager" ? 9 * 2 * timed : 0);
+  }
+}
+
 TEST(a_cuda_case, has_counters_that_can_tell_otherwise) {
   real_worker worker(pretend_gpu());
   worker.greet(small_job());
