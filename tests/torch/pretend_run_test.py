@@ -76,6 +76,7 @@ def test_the_package_was_compiled_once_and_really_ran(main_run):
     assert all(r["compile_applied"] for r in ranks)
     assert len({r["package"]["key"] for r in ranks}) == 1
     assert [r["package"]["from_cache"] for r in ranks].count(False) == 1
+    assert {r["package"]["compiled_on"] for r in ranks} == {"pretend GPU"}
 
 
 def test_outputs_are_not_claimed_to_be_right(main_run):

@@ -47,6 +47,12 @@ struct package_spec {
   }
 };
 
+/// Where a package is compiled; no part of its key.
+struct compile_site {
+  std::string device;                             ///< the name of the device that the compiler is to see
+  std::map<std::string, std::string> environment; ///< set for the compiler on top of this process's own
+};
+
 struct compiled_package {
   std::filesystem::path file;
   package_info info;
@@ -62,11 +68,9 @@ struct compile_error : std::runtime_error {
 /// compile it once: the others wait. `compiling` is told true before a wait or a compilation, false after,
 /// however it ended. A package that is not whole is compiled again. Throws compile_error.
 ///
-/// `environment` is set for the compiler on top of this process's own; it is no part of the package's key.
-///
 /// The cache is $PLATEAU_CACHE, else $XDG_CACHE_HOME/plateau, else ~/.cache/plateau. Python is
 /// $PLATEAU_PYTHON, else the one whose Torch this was built with; the C++ compiler is $CXX, else g++.
 compiled_package find_or_compile(package_spec const& spec, std::function<void(bool)> const& compiling,
-                                 std::map<std::string, std::string> const& environment = {});
+                                 compile_site const& here);
 
 } // namespace plateau

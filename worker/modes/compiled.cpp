@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
-#include <map>
 #include <sstream>
 #include <unordered_map>
 #include <utility>
@@ -97,14 +96,14 @@ std::string architecture(device const& d) {
 }
 
 // The compiler is to see the worker's own device alone, or it would put its tensors on another rank's.
-std::map<std::string, std::string> compiler_environment(device_info const& info) {
-  if (!info.index) return {};
-  auto const* const set = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (set == nullptr) return {{"CUDA_VISIBLE_DEVICES", std::to_string(*info.index)}};
-  std::istringstream list(set);
-  std::string entry;
-  for (std::int64_t i = 0; i <= *info.index; ++i) std::getline(list, entry, ',');
-  return {{"CUDA_VISIBLE_DEVICES", entry}};
+compile_site this_site(device_info const& info) {
+  if (!info.index) return {info.name, {}};
+  auto own = std::to_string(*info.index);
+  if (auto const* const set = std::getenv("CUDA_VISIBLE_DEVICES")) {
+    std::istringstream list(set);
+    for (std::int64_t i = 0; i <= *info.index; ++i) std::getline(list, own, ',');
+  }
+  return {info.name, {{"CUDA_VISIBLE_DEVICES", own}}};
 }
 
 std::unique_ptr<prepared_mode> prepare(mode_input const& in, std::string gemm_backends) {
@@ -123,7 +122,7 @@ std::unique_ptr<prepared_mode> prepare(mode_input const& in, std::string gemm_ba
                           .architecture = architecture(in.dev),
                           .torch = TORCH_VERSION};
   try {
-    return std::make_unique<compiled>(find_or_compile(spec, in.compiling, compiler_environment(in.dev.info())), in);
+    return std::make_unique<compiled>(find_or_compile(spec, in.compiling, this_site(in.dev.info())), in);
   } catch (compile_error const& error) {
     throw unsupported(error.what());
   }
