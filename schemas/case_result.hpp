@@ -102,13 +102,15 @@ struct output_check {
 struct package_info {
   std::string key; ///< its name in the cache
   bool from_cache = false;
-  double compile_seconds = 0; ///< 0 when it came from the cache
+  double compile_seconds = 0;                  ///< 0 when it came from the cache
+  std::optional<std::string> compiled_on = {}; ///< the device that the compiler saw; a pretend GPU says so
 
   template <class Visit>
   friend void describe(package_info& x, Visit&& visit) {
     visit("key", x.key);
     visit("from_cache", x.from_cache);
     visit("compile_seconds", x.compile_seconds);
+    visit("compiled_on", x.compiled_on);
   }
 };
 

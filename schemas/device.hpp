@@ -21,7 +21,10 @@ struct device_info {
   std::string cpu_set;                           ///< CPUs the worker may run on, as in "0-3,8"
   std::int64_t cpus = 0;                         ///< how many those are
   std::map<std::string, std::string> versions;   ///< of torch, CUDA, the driver, ...
-  std::optional<bool> pretended = {};            ///< CUDA: whether this is the pretend GPU, which computes nothing
+  /// CUDA: what is in effect of the allocator, the libraries' workspaces and the wait policy, asked of them and not of
+  /// the environment.
+  std::optional<std::map<std::string, std::string>> settings = {};
+  std::optional<bool> pretended = {}; ///< CUDA: whether this is the pretend GPU, which computes nothing
 
   template <class Visit>
   friend void describe(device_info& x, Visit&& visit) {
@@ -36,6 +39,7 @@ struct device_info {
     visit("cpu_set", x.cpu_set);
     visit("cpus", x.cpus);
     visit("versions", x.versions);
+    visit("settings", x.settings);
     visit("pretended", x.pretended);
   }
 };

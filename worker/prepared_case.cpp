@@ -98,9 +98,24 @@ void prepared_case::make_workspace() {
     streams_[t]->enter();
     executors_.push_back(mode_->make_executor(*streams_[t], inputs_[t]));
   }
-  mode_->warm(executors_);
   context_.main_stream.enter();
   engine_.emplace(make_requests(), set_up_for(streams_), thread_life_of(run), context_.shared);
+  settle();
+}
+
+// One thread after the other. Fresh threads first come into being in the timed window: until then the main thread
+// stands for them.
+void prepared_case::settle() {
+  for (std::size_t t = 0; t < threads(); ++t) {
+    auto& own = *executors_[t];
+    if (thread_life_of(context_.run) == thread_life::fresh)
+      set_up_for(streams_)(t, [&own] { own.settle(); });
+    else
+      engine_->run_untimed(0, [&own, t](std::size_t thread, std::function<void()> const&) {
+        if (thread == t) own.settle();
+      });
+  }
+  context_.main_stream.enter();
 }
 
 // The executors, each within the faults that are planted on its thread.
@@ -132,11 +147,12 @@ void prepared_case::warm_up() {
 }
 
 void prepared_case::compute_references() {
-  outputs_.checked = !program_.ops.empty();
-  if (!outputs_.checked) {
+  if (program_.ops.empty())
     outputs_.why_not = program_.name + " has no output";
-    return;
-  }
+  else
+    outputs_.why_not = context_.dev.outputs_unavailable();
+  outputs_.checked = !outputs_.why_not;
+  if (!outputs_.checked) return;
   outputs_.tolerance = output_tolerance(context_.run);
   unmeasured const own;
   for (auto const& input : inputs_)

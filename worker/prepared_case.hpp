@@ -48,6 +48,7 @@ public:
 
 private:
   void make_workspace();
+  void settle();
   std::vector<request*> make_requests();
   void arm_faults(bool armed);
   void warm_up();

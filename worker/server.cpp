@@ -16,6 +16,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <unistd.h>
 #include <variant>
 
 namespace plateau {
@@ -64,7 +65,11 @@ private:
     // first of all: neither reaches the threads of an operator that has run
     at::set_num_threads(static_cast<int>(h.run.intra_op_threads));
     at::set_num_interop_threads(1);
-    opened_ = open_device(h.run.device);
+    opened_ = open_device({.wanted = h.run.device,
+                           .local_rank = h.local_rank,
+                           .local_size = h.local_size,
+                           .sync = h.run.sync,
+                           .allow_tf32 = h.run.allow_tf32});
     auto const info = opened_.dev->info();
     main_stream_ = opened_.dev->make_stream();
     context_.emplace(worker_context{resolved_for(h.run, info.kind), h.run_id, h.rank, *opened_.dev, *main_stream_,
@@ -114,16 +119,26 @@ private:
     return context;
   }
 
-  // What goes wrong in a case ends that case only.
+  // What goes wrong in a case ends that case only, unless it broke the device.
   template <class Steps>
   void for_the_case(Steps const& steps) {
     try {
       steps();
     } catch (...) {
       auto const failure = failure_of(std::current_exception());
+      if (auto const why = opened_.dev->broken()) end_with_the_device(*why);
       case_.reset();
       send(failure);
     }
+  }
+
+  // Every CUDA call fails from now on, those of destructors too. The next case gets another process.
+  [[noreturn]] void end_with_the_device(std::string const& why) {
+    send(protocol::failure{case_status::crashed,
+                           first_line(why) + "; the device is lost to this worker process, which ends"});
+    std::fprintf(stderr, "plateau-worker: %s\n", why.c_str());
+    std::fflush(nullptr);
+    _exit(1);
   }
 
   int socket_;

@@ -123,7 +123,8 @@ package_spec some_spec() {
 }
 
 TEST_F(a_package, of_another_torch_is_refused) {
-  EXPECT_THAT([] { find_or_compile(some_spec(), {}); }, ThrowsMessage<compile_error>(HasSubstr("the worker 1.0.0")));
+  EXPECT_THAT([] { find_or_compile(some_spec(), {}, {}); },
+              ThrowsMessage<compile_error>(HasSubstr("the worker 1.0.0")));
 }
 
 // The cache alone, with a compiler that is a shell script: it takes a moment, counts its runs and writes something.
@@ -146,33 +147,38 @@ TEST_F(a_cache, compiles_once_for_all_who_want_the_same_at_the_same_time) {
   std::vector<std::thread> ranks; // a lock belongs to an open file, so threads stand for processes
   std::atomic<int> compiled = 0;
   for (int rank = 0; rank < 4; ++rank)
-    ranks.emplace_back([&] { compiled += find_or_compile(some_spec(), {}).info.from_cache ? 0 : 1; });
+    ranks.emplace_back([&] { compiled += find_or_compile(some_spec(), {}, {}).info.from_cache ? 0 : 1; });
   for (auto& rank : ranks) rank.join();
   EXPECT_EQ(compiled, 1);
   EXPECT_EQ(runs(), 1);
 }
 
 TEST_F(a_cache, compiles_again_what_is_not_whole) {
-  auto const made = find_or_compile(some_spec(), {});
-  EXPECT_TRUE(find_or_compile(some_spec(), {}).info.from_cache);
+  auto const made = find_or_compile(some_spec(), {}, {"a device", {}});
+  auto const found = find_or_compile(some_spec(), {}, {"another", {}});
+  EXPECT_TRUE(found.info.from_cache);
+  EXPECT_EQ(found.info.compiled_on, "a device");
   fs::resize_file(made.file, 3);
-  EXPECT_FALSE(find_or_compile(some_spec(), {}).info.from_cache);
+  EXPECT_FALSE(find_or_compile(some_spec(), {}, {}).info.from_cache);
   fs::remove(made.file);
-  EXPECT_FALSE(find_or_compile(some_spec(), {}).info.from_cache);
+  EXPECT_FALSE(find_or_compile(some_spec(), {}, {}).info.from_cache);
   EXPECT_EQ(runs(), 3);
 }
 
 TEST_F(a_cache, keeps_apart_what_compiles_differently) {
-  auto const key = find_or_compile(some_spec(), {}).info.key;
+  auto const key = find_or_compile(some_spec(), {}, {}).info.key;
   auto other = some_spec();
   other.intra_op_threads = 2;
-  EXPECT_NE(find_or_compile(other, {}).info.key, key);
+  EXPECT_NE(find_or_compile(other, {}, {}).info.key, key);
+  other = some_spec();
+  other.architecture = "sm 9.0";
+  EXPECT_NE(find_or_compile(other, {}, {}).info.key, key);
   variable const flag("TORCHINDUCTOR_FREEZING", "1");
-  EXPECT_NE(find_or_compile(some_spec(), {}).info.key, key);
+  EXPECT_NE(find_or_compile(some_spec(), {}, {}).info.key, key);
 }
 
 TEST_F(a_cache, leaves_nothing_half_done_behind) {
-  auto const made = find_or_compile(some_spec(), {});
+  auto const made = find_or_compile(some_spec(), {}, {});
   for (auto const& left : fs::directory_iterator(folder)) EXPECT_FALSE(left.path().extension() == ".building");
   EXPECT_TRUE(fs::exists(folder / (made.info.key + ".json")));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "real_worker.hpp"
 
+#include <cstdlib>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -32,14 +33,17 @@ void throw_unexpected(std::optional<protocol::event> const& e) {
   throw std::runtime_error("another event, number " + std::to_string(e->index()));
 }
 
-real_worker::real_worker() {
+real_worker::real_worker(std::map<std::string, std::string> const& environment) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) throw std::runtime_error("no socket pair");
   int const file = memfd_create("progress", 0);
   if (ftruncate(file, sizeof(progress)) != 0) throw std::runtime_error("no progress file");
   progress_ = static_cast<progress*>(mmap(nullptr, sizeof(progress), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
   pid_ = fork();
-  if (pid_ == 0) become_worker(ends[1], file);
+  if (pid_ == 0) {
+    for (auto const& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+    become_worker(ends[1], file);
+  }
   setpgid(pid_, pid_); // whoever of the two comes first
   ::close(ends[1]);
   ::close(file);

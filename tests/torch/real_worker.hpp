@@ -7,7 +7,9 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <map>
 #include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -16,7 +18,8 @@ namespace plateau {
 /// The real plateau-worker, started as a rank starts it. Killed with its group when this goes out of scope.
 class real_worker {
 public:
-  real_worker();
+  /// `environment` is set on top of the caller's own.
+  explicit real_worker(std::map<std::string, std::string> const& environment = {});
   ~real_worker();
   real_worker(real_worker const&) = delete;
   real_worker& operator=(real_worker const&) = delete;

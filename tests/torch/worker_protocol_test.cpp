@@ -219,14 +219,14 @@ TEST(worker, refuses_a_rank_of_another_protocol_version) {
   EXPECT_EQ(worker.exit_code(), 1);
 }
 
-TEST(worker, refuses_a_device_that_this_build_does_not_have) {
+TEST(worker, refuses_cuda_where_there_is_none) {
   auto j = small_job();
   j.device = "cuda";
-  real_worker worker;
+  real_worker worker(std::map<std::string, std::string>{{"CUDA_VISIBLE_DEVICES", ""}});
   protocol::hello h;
   h.run = j;
   worker.send(h);
-  EXPECT_THAT(worker.receive_a<protocol::failure>().reason, HasSubstr("no CUDA device"));
+  EXPECT_THAT(worker.receive_a<protocol::failure>().reason, HasSubstr("CUDA"));
   EXPECT_EQ(worker.exit_code(), 1);
 }
 

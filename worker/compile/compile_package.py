@@ -6,7 +6,10 @@ What goes wrong ends as a last line "reason: ..." on stderr, in the words of who
 
 import importlib.util
 import json
+import os
+import pathlib
 import sys
+import sysconfig
 import traceback
 
 
@@ -27,7 +30,20 @@ def options(spec):
     }
 
 
+def use_what_comes_with_torch(spec):
+    """CUDA packages need the CUDA headers and -lcuda: those of torch's own wheel, and the driver that is loaded here.
+    A CUDA_HOME that is set is left alone. Call before torch is imported."""
+    if spec["device"] != "cuda":
+        return
+    beside_torch = pathlib.Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13"
+    if beside_torch.is_dir():
+        os.environ.setdefault("CUDA_HOME", str(beside_torch))
+    found_at_run_time = [os.environ[name] for name in ("LIBRARY_PATH", "LD_LIBRARY_PATH") if os.environ.get(name)]
+    os.environ["LIBRARY_PATH"] = ":".join(found_at_run_time)
+
+
 def compile_package(spec, twin, package):
+    use_what_comes_with_torch(spec)
     import torch
 
     if torch.__version__.split("+")[0] != spec["torch"]:

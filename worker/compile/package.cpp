@@ -12,10 +12,12 @@
 #include <fcntl.h>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <sys/file.h>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
 
 namespace plateau {
 
@@ -100,10 +102,12 @@ std::string key_of(package_spec const& spec, fs::path const& folder) {
          "-s" + std::to_string(spec.seq_len) + "-" + spec.device + "-" + digest(all);
 }
 
-bool is_whole(entry const& e) {
+// What vouches for the package; nothing when there is none, or it is not whole.
+std::optional<compiled_package> find(std::string const& key, entry const& e) {
   auto const about = json::parse(read_file(e.about), nullptr, false);
-  if (!about.is_object() || !about.contains("fnv1a64")) return false;
-  return about["fnv1a64"] == digest(read_file(e.package));
+  if (!about.is_object() || about.value("fnv1a64", "") != digest(read_file(e.package))) return std::nullopt;
+  return compiled_package{
+      e.package, {.key = key, .from_cache = true, .compile_seconds = 0, .compiled_on = about.value("compiled_on", "")}};
 }
 
 // Held as long as it lives, by one process of the node at a time.
@@ -153,16 +157,17 @@ std::string reason_in(std::string const& log) {
   return log.substr(begin, end - begin + 1);
 }
 
-void run_compiler(package_spec const& spec, entry const& e, fs::path const& made) {
+void run_compiler(package_spec const& spec, entry const& e, fs::path const& made,
+                  std::map<std::string, std::string> variables) {
   auto const script = e.building / "compile_package.py", twin = e.building / (spec.program + ".py"),
              spec_file = e.building / "spec.json", python = fs::path(environment("PLATEAU_PYTHON", PLATEAU_PYTHON));
   write_file(script, compile_script);
   write_file(twin, spec.twin);
   write_file(spec_file, codec::encode(spec).dump(2));
+  variables["TORCHINDUCTOR_CACHE_DIR"] = e.package.parent_path() / "inductor";
   int status = 0;
   try {
-    status = run_child({python, script, spec_file, twin, made},
-                       {{"TORCHINDUCTOR_CACHE_DIR", e.package.parent_path() / "inductor"}}, e.log);
+    status = run_child({python, script, spec_file, twin, made}, variables, e.log);
   } catch (std::system_error const& error) {
     throw compile_error("the package compiler cannot be started: " + std::string(error.what()) +
                         "; set PLATEAU_PYTHON to a python that has torch " + spec.torch);
@@ -173,20 +178,21 @@ void run_compiler(package_spec const& spec, entry const& e, fs::path const& made
 }
 
 // Compiles into a folder of its own and moves what came out to its place, the word that vouches for it last.
-double compile(package_spec const& spec, entry const& e) {
+double compile(package_spec const& spec, entry const& e, compile_site const& here) {
   auto const begin = std::chrono::steady_clock::now();
   fs::remove_all(e.building); // left by one that was killed
   fs::create_directories(e.building);
   auto const made = e.building / "package.pt2", about = e.building / "about.json";
-  run_compiler(spec, e, made);
+  run_compiler(spec, e, made, here.environment);
   auto const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 
   auto description = codec::encode(spec);
   description.erase("twin");
-  write_file(
-      about,
-      json({{"package", description}, {"compile_seconds", seconds}, {"fnv1a64", digest(read_file(made))}}).dump(2) +
-          "\n");
+  json const vouched{{"package", description},
+                     {"compiled_on", here.device},
+                     {"compile_seconds", seconds},
+                     {"fnv1a64", digest(read_file(made))}};
+  write_file(about, vouched.dump(2) + "\n");
   fs::rename(made, e.package);
   fs::rename(about, e.about);
   fs::remove_all(e.building);
@@ -195,19 +201,20 @@ double compile(package_spec const& spec, entry const& e) {
 
 } // namespace
 
-compiled_package find_or_compile(package_spec const& spec, std::function<void(bool)> const& compiling) try {
+compiled_package find_or_compile(package_spec const& spec, std::function<void(bool)> const& compiling,
+                                 compile_site const& here) try {
   auto const folder = fs::absolute(cache_folder());
   fs::create_directories(folder);
   auto const key = key_of(spec, folder);
   entry const e{folder / (key + ".pt2"), folder / (key + ".json"), folder / (key + ".log"), folder / (key + ".lock"),
                 folder / (key + ".building")};
-  compiled_package cached{e.package, {.key = key, .from_cache = true, .compile_seconds = 0}};
-  if (is_whole(e)) return cached;
+  if (auto cached = find(key, e)) return std::move(*cached);
 
   announcement const busy(compiling);
   exclusive_lock const alone(e.lock);
-  if (is_whole(e)) return cached; // another compiled it while we waited
-  return {e.package, {.key = key, .from_cache = false, .compile_seconds = compile(spec, e)}};
+  if (auto cached = find(key, e)) return std::move(*cached); // another compiled it while we waited
+  auto const seconds = compile(spec, e, here);
+  return {e.package, {.key = key, .from_cache = false, .compile_seconds = seconds, .compiled_on = here.device}};
 } catch (fs::filesystem_error const& error) {
   throw compile_error("the package cache cannot be used: " + std::string(error.what()) +
                       "; set PLATEAU_CACHE to a folder that can be written");

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -46,6 +47,12 @@ struct package_spec {
   }
 };
 
+/// Where a package is compiled; no part of its key.
+struct compile_site {
+  std::string device;                             ///< the name of the device that the compiler is to see
+  std::map<std::string, std::string> environment; ///< set for the compiler on top of this process's own
+};
+
 struct compiled_package {
   std::filesystem::path file;
   package_info info;
@@ -63,6 +70,7 @@ struct compile_error : std::runtime_error {
 ///
 /// The cache is $PLATEAU_CACHE, else $XDG_CACHE_HOME/plateau, else ~/.cache/plateau. Python is
 /// $PLATEAU_PYTHON, else the one whose Torch this was built with; the C++ compiler is $CXX, else g++.
-compiled_package find_or_compile(package_spec const& spec, std::function<void(bool)> const& compiling);
+compiled_package find_or_compile(package_spec const& spec, std::function<void(bool)> const& compiling,
+                                 compile_site const& here);
 
 } // namespace plateau

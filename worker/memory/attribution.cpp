@@ -2,7 +2,9 @@
 #include "worker/memory/attribution.hpp"
 
 #include <ATen/record_function.h>
+#include <c10/core/Allocator.h>
 #include <c10/util/Exception.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
 
 #include <algorithm>
 #include <atomic>
@@ -46,11 +48,24 @@ book& the_book() {
   return only;
 }
 
+/// What Torch's device allocators tell the profiler of an event's thread, on that thread, while they hold their lock:
+/// the block and its bytes after rounding, as they count them; a free when it is asked for, as it is counted, though
+/// the block may be in use on another stream until later.
+class device_events final : public c10::MemoryReportingInfoBase {
+public:
+  void reportMemoryUsage(void* block, std::int64_t bytes, std::size_t, std::size_t, c10::Device where) override {
+    if (where.is_cpu()) return; // the measured allocator books its own
+    bytes > 0 ? book_allocation(block, bytes) : book_free(block, -bytes);
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+};
+
 } // namespace
 
 struct op_tracker::table {
   std::deque<op_node> nodes{{{}, no_operator(), nullptr, {}}}; ///< the first is the root, for no operator
   op_node* current = &nodes.front();
+  c10::DebugInfoGuard events{c10::DebugInfoKind::PROFILER_STATE, std::make_shared<device_events>()};
 
   void enter(std::string_view name);
   void leave() {

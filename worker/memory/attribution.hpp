@@ -14,11 +14,13 @@ namespace plateau {
 /// on that stack's path; events of other threads are booked on "". A free is booked on the path that allocated the
 /// block, wherever it is freed, so that what a path keeps is what it allocated less what it freed; on "" when the block
 /// is older than the tracking. Off, an event costs one relaxed load. Start and stop at quiet points; what was booked in
-/// between adds up to the difference of the allocator's counters exactly.
+/// between adds up to the difference of the allocator's counters exactly. On CUDA the events of threads without an
+/// op_tracker are not seen: in between, only those that have one may use the device.
 void start_tracking();                  ///< forgets what was booked before
 std::vector<op_events> stop_tracking(); ///< by path, those with events only; trackers may be gone by now
 
-/// Makes the calling thread's operators known (a thread-local RecordFunction callback). Hold one only while
+/// Makes the calling thread's operators known (a thread-local RecordFunction callback), and its events on a device
+/// (thread-local profiler state, so Torch's profiler must be off). Hold one only while
 /// tracking, one at a time on a thread, and let it go on the thread that made it.
 class op_tracker {
 public:

@@ -8,8 +8,10 @@
 #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
 #include <torch/version.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <sstream>
 #include <unordered_map>
 #include <utility>
 
@@ -21,13 +23,22 @@ using loader = torch::inductor::AOTIModelPackageLoader;
 
 class compiled_executor final : public executor {
 public:
-  compiled_executor(loader& l, stream& s, at::Tensor input) : executor(s), loader_(l), inputs_{std::move(input)} {}
+  compiled_executor(loader& l, bool& ran, stream& s, at::Tensor input)
+      : executor(s), loader_(l), ran_(ran), inputs_{std::move(input)} {}
+
+  // The first run after a load must be alone: with others beside it, it was seen to hang. It and the others of the
+  // first round take a fresh runner each, so that one-offs are over before anything is measured.
+  void settle() override {
+    for (int twice = 0; twice < 2; ++twice) run_once();
+    ran_ = true;
+  }
   void submit() override { output_ = std::move(loader_.run(inputs_).front()); }
   void drop() override { output_.reset(); }
   at::Tensor output() const override { return output_; }
 
 private:
   loader& loader_;
+  bool& ran_;
   std::vector<at::Tensor> const inputs_;
   at::Tensor output_;
 };
@@ -59,21 +70,7 @@ public:
   }
 
   std::unique_ptr<executor> make_executor(stream& s, at::Tensor input) override {
-    streams_.push_back(&s);
-    return std::make_unique<compiled_executor>(*loader_, s, std::move(input));
-  }
-
-  // The first run after a load must be alone: with others beside it, it was seen to hang. It and the others
-  // of the first round take a fresh runner each, so that one-offs are over before anything is measured.
-  void warm(std::span<std::unique_ptr<executor> const> executors) override {
-    for (int round = 0; round < 2; ++round)
-      for (std::size_t i = 0; i < executors.size(); ++i) {
-        streams_[i]->enter();
-        executors[i]->submit();
-        executors[i]->wait();
-        executors[i]->drop();
-      }
-    ran_ = true;
+    return std::make_unique<compiled_executor>(*loader_, ran_, s, std::move(input));
   }
 
   std::optional<package_info> package() const override { return ran_ ? std::optional(found_.info) : std::nullopt; }
@@ -81,7 +78,6 @@ public:
 private:
   compiled_package found_;
   std::unique_ptr<loader> loader_;
-  std::vector<stream*> streams_; // by executor
   bool ran_ = false;
 };
 
@@ -97,6 +93,17 @@ std::string cpu_architecture(device_info const& info) {
 std::string architecture(device const& d) {
   auto const info = d.info();
   return info.kind == "cpu" ? cpu_architecture(info) : "sm " + info.compute_capability.value_or("unknown");
+}
+
+// The compiler is to see the worker's own device alone, or it would put its tensors on another rank's.
+compile_site this_site(device_info const& info) {
+  if (!info.index) return {info.name, {}};
+  auto own = std::to_string(*info.index);
+  if (auto const* const set = std::getenv("CUDA_VISIBLE_DEVICES")) {
+    std::istringstream list(set);
+    for (std::int64_t i = 0; i <= *info.index; ++i) std::getline(list, own, ',');
+  }
+  return {info.name, {{"CUDA_VISIBLE_DEVICES", own}}};
 }
 
 std::unique_ptr<prepared_mode> prepare(mode_input const& in, std::string gemm_backends) {
@@ -115,7 +122,7 @@ std::unique_ptr<prepared_mode> prepare(mode_input const& in, std::string gemm_ba
                           .architecture = architecture(in.dev),
                           .torch = TORCH_VERSION};
   try {
-    return std::make_unique<compiled>(find_or_compile(spec, in.compiling), in);
+    return std::make_unique<compiled>(find_or_compile(spec, in.compiling, this_site(in.dev.info())), in);
   } catch (compile_error const& error) {
     throw unsupported(error.what());
   }

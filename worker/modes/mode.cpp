@@ -10,12 +10,6 @@ namespace plateau {
 
 namespace {
 
-std::unique_ptr<prepared_mode> prepare_arena_graph(mode_input const& in) {
-  if (in.dev.torch_device().is_cpu())
-    throw unsupported("arena_graph needs CUDA graphs, and this device is a CPU; arena_planned runs here");
-  throw unsupported("arena_graph is not in this build; arena_planned is");
-}
-
 // arena: graphs where there are graphs, else a plan.
 std::unique_ptr<prepared_mode> prepare_arena(mode_input const& in) {
   return in.dev.torch_device().is_cpu() ? prepare_arena_planned(in) : prepare_arena_graph(in);

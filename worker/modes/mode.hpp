@@ -10,7 +10,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -21,7 +20,15 @@ namespace plateau {
 /// A request that runs a program for one stream thread, on one input. The calling thread is in InferenceMode.
 class executor : public request {
 public:
+  /// Called once before the first request, on the thread that serves this one's, with the stream entered; one executor
+  /// after the other, no request under way.
+  virtual void settle() {}
   void wait() final { stream_.wait(); }
+  void run_once() { ///< a request whose result nobody looks at
+    submit();
+    wait();
+    drop();
+  }
   /// The last request's result, between wait() and drop(). Undefined for a program without one.
   virtual at::Tensor output() const = 0;
 
@@ -49,9 +56,6 @@ public:
   virtual ~prepared_mode() = default;
   /// Called for each stream thread in turn on the main thread, with the thread's stream entered.
   virtual std::unique_ptr<executor> make_executor(stream& s, at::Tensor input) = 0;
-  /// Called once on the main thread after all executors are made, before any of them runs on a thread of its
-  /// own. May leave any of their streams entered.
-  virtual void warm(std::span<std::unique_ptr<executor> const>) {}
   virtual std::optional<std::string> arena_kind() const { return std::nullopt; }
   virtual std::optional<package_info> package() const { return std::nullopt; } ///< present: a package really runs
 };

@@ -16,6 +16,9 @@ std::unique_ptr<prepared_mode> prepare_eager(mode_input const& in);
 std::unique_ptr<prepared_mode> prepare_compiled(mode_input const& in);
 std::unique_ptr<prepared_mode> prepare_compiled_aten(mode_input const& in);
 
+/// CUDA: eager's pass on each stream thread's stream captured as a CUDA graph in a pool of its own, and replayed.
+std::unique_ptr<prepared_mode> prepare_arena_graph(mode_input const& in);
+
 /// One block per stream thread, offsets planned from lifetimes, out= forms.
 std::unique_ptr<prepared_mode> prepare_arena_planned(mode_input const& in);
 

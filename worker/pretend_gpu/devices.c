@@ -10,7 +10,12 @@
 
 enum { cuda_version = 13000 };
 
+// What no CUDA has: by it the worker knows that nothing is computed.
+extern int const plateau_pretend_gpu;
+int const plateau_pretend_gpu = 1;
+
 static _Thread_local int current_device = 0;
+static unsigned device_flags[pretend_most_devices];
 
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = pretend_visible_devices();
@@ -25,6 +30,16 @@ cudaError_t cudaGetDevice(int* device) {
 cudaError_t cudaSetDevice(int device) {
   if (device < 0 || device >= pretend_visible_devices()) return cudaErrorInvalidDevice;
   current_device = device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaSetDeviceFlags(unsigned flags) {
+  device_flags[current_device] = flags;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceFlags(unsigned* flags) {
+  *flags = device_flags[current_device];
   return cudaSuccess;
 }
 
@@ -55,18 +70,27 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 }
 
 char const* cudaGetErrorName(cudaError_t error) {
-  return error == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : "cudaError";
+  switch (error) {
+  case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
+  case cudaErrorIllegalAddress: return "cudaErrorIllegalAddress";
+  default: return "cudaError";
+  }
 }
 
 char const* cudaGetErrorString(cudaError_t error) {
-  return error == cudaErrorMemoryAllocation ? "out of memory" : "error of the pretend GPU";
+  switch (error) {
+  case cudaErrorMemoryAllocation: return "out of memory";
+  case cudaErrorIllegalAddress: return "an illegal memory access was encountered";
+  case cudaErrorNoDevice: return "no CUDA-capable device is detected";
+  default: return "error of the pretend GPU";
+  }
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, enum cudaDeviceAttr attribute, int) {
   switch (attribute) {
   case cudaDevAttrComputeCapabilityMajor: *value = pretend_compute_capability_major(); break;
-  case cudaDevAttrComputeCapabilityMinor: *value = 0; break;
-  case cudaDevAttrMultiProcessorCount: *value = 132; break;
+  case cudaDevAttrComputeCapabilityMinor: *value = pretend_compute_capability_minor(); break;
+  case cudaDevAttrMultiProcessorCount: *value = pretend_multiprocessors(); break;
   case cudaDevAttrMaxThreadsPerBlock: *value = 1024; break;
   case cudaDevAttrWarpSize: *value = 32; break;
   case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = 227 << 10; break;
@@ -78,13 +102,14 @@ cudaError_t cudaDeviceGetAttribute(int* value, enum cudaDeviceAttr attribute, in
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* p, int device) {
   int const physical = pretend_physical_device(device);
   memset(p, 0, sizeof *p);
-  strcpy(p->name, "pretend");
+  snprintf(p->name, sizeof p->name, "%s", pretend_name());
   memcpy(p->uuid.bytes, "PRETENDGPU00000", sizeof p->uuid.bytes);
   p->uuid.bytes[15] = (char)physical;
   p->pciBusID = physical + 1;
   p->major = pretend_compute_capability_major();
+  p->minor = pretend_compute_capability_minor();
   p->totalGlobalMem = pretend_memory_bytes();
-  p->multiProcessorCount = 132;
+  p->multiProcessorCount = pretend_multiprocessors();
   p->warpSize = 32;
   p->maxThreadsPerMultiProcessor = 2048;
   p->maxThreadsPerBlock = 1024;

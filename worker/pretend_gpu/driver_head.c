@@ -49,21 +49,21 @@ result cuDeviceGetAttribute(int* value, enum attribute attribute, int) {
   case shared_memory_per_block: return answer_number(value, 48 << 10);
   case warp_size: return answer_number(value, 32);
   case registers_per_block: return answer_number(value, 65536);
-  case multiprocessors: return answer_number(value, 132);
+  case multiprocessors: return answer_number(value, pretend_multiprocessors());
   case compute_capability_major: return answer_number(value, pretend_compute_capability_major());
-  case compute_capability_minor: return answer_number(value, 0);
+  case compute_capability_minor: return answer_number(value, pretend_compute_capability_minor());
   case shared_memory_per_block_optin: return answer_number(value, 227 << 10);
   }
   return answer_number(value, 1024);
 }
 
-static result pretend_name(char const** text) {
+static result some_text(char const** text) {
   *text = "pretend";
   return 0;
 }
 
-result cuGetErrorString(result, char const** text) { return pretend_name(text); }
-result cuGetErrorName(result, char const** text) { return pretend_name(text); }
+result cuGetErrorString(result, char const** text) { return some_text(text); }
+result cuGetErrorName(result, char const** text) { return some_text(text); }
 
 result cuModuleLoad(void** module, char const*) { return answer(module, some_module); }
 result cuModuleLoadData(void** module, void const*) { return answer(module, some_module); }

@@ -2,6 +2,7 @@
 // The CUDA runtime: what is asked of kernels before they are launched, and the driver's entry points.
 #include <cuda_runtime_api.h>
 
+#include <dlfcn.h>
 #include <string.h>
 
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes* attributes, void const*) {
@@ -23,10 +24,11 @@ cudaError_t __cudaGetKernel(cudaKernel_t* kernel, void const* function) {
   return cudaSuccess;
 }
 
-// No entry point is handed out here: what Torch needs of the driver it finds in libcuda.so.1.
-cudaError_t cudaGetDriverEntryPointByVersion(char const*, void** function, unsigned, unsigned long long,
+// Those of the driver that need the devices' memory are in this library, and so found first.
+cudaError_t cudaGetDriverEntryPointByVersion(char const* name, void** function, unsigned, unsigned long long,
                                              enum cudaDriverEntryPointQueryResult* result) {
-  *function = NULL;
-  if (result) *result = cudaDriverEntryPointSymbolNotFound;
-  return cudaErrorInvalidValue;
+  *function = dlsym(RTLD_DEFAULT, name);
+  if (!*function) *function = dlsym(dlopen("libcuda.so.1", RTLD_NOW), name);
+  if (result) *result = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+  return *function ? cudaSuccess : cudaErrorInvalidValue;
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA runtime: memory. Device addresses are made up, ascending and never given out twice.
+// The CUDA runtime: memory.
+#include "memory.h"
+
 #include "settings.h"
 
 #include <cuda_runtime_api.h>
@@ -11,15 +13,15 @@
 
 #define FIRST_ADDRESS ((uintptr_t)0x300000000000)
 #define GRANULE ((size_t)2 << 20)
-enum { most_granules = 1 << 22 }; // 8 TiB of addresses
+enum { most_granules = 1 << 24 }; // 32 TiB of addresses
 
-struct allocation {
+struct reservation {
   size_t size;
   int device;
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; // guards what is below
-static struct allocation allocations[most_granules];      // by the granule where each begins
+static struct reservation reservations[most_granules];    // by the granule where each begins
 static size_t next_granule = 0;
 static size_t used[pretend_most_devices];
 
@@ -34,30 +36,66 @@ static int is_device_address(void const* p) {
   return address >= FIRST_ADDRESS && address < FIRST_ADDRESS + most_granules * GRANULE;
 }
 
-cudaError_t cudaMalloc(void** p, size_t size) {
-  size_t const granules = (size + GRANULE - 1) / GRANULE;
-  int const device = this_device();
-  cudaError_t result = cudaErrorMemoryAllocation;
+int pretend_take_bytes(int device, size_t bytes) {
   pthread_mutex_lock(&mutex);
-  if (used[device] + size <= pretend_memory_bytes() && granules <= most_granules - next_granule) {
-    *p = (void*)(FIRST_ADDRESS + next_granule * GRANULE);
-    allocations[next_granule] = (struct allocation){size, device};
+  int const fits = used[device] + bytes <= pretend_memory_bytes();
+  if (fits) used[device] += bytes;
+  pthread_mutex_unlock(&mutex);
+  return fits;
+}
+
+void pretend_return_bytes(int device, size_t bytes) {
+  pthread_mutex_lock(&mutex);
+  used[device] -= bytes;
+  pthread_mutex_unlock(&mutex);
+}
+
+void* pretend_reserve_addresses(int device, size_t bytes) {
+  size_t const granules = (bytes + GRANULE - 1) / GRANULE;
+  void* first = NULL;
+  pthread_mutex_lock(&mutex);
+  if (granules <= most_granules - next_granule) {
+    first = (void*)(FIRST_ADDRESS + next_granule * GRANULE);
+    reservations[next_granule] = (struct reservation){bytes, device};
     next_granule += granules;
-    used[device] += size;
-    result = cudaSuccess;
   }
   pthread_mutex_unlock(&mutex);
-  return result;
+  return first;
+}
+
+int pretend_release_addresses(void* first, size_t* bytes) {
+  if (!is_device_address(first)) return -1;
+  struct reservation* const released = &reservations[((uintptr_t)first - FIRST_ADDRESS) / GRANULE];
+  pthread_mutex_lock(&mutex);
+  int const device = released->size > 0 ? released->device : -1;
+  *bytes = released->size;
+  released->size = 0;
+  pthread_mutex_unlock(&mutex);
+  return device;
+}
+
+cudaError_t cudaMalloc(void** p, size_t size) {
+  int const device = this_device();
+  if (!pretend_take_bytes(device, size)) return cudaErrorMemoryAllocation;
+  *p = pretend_reserve_addresses(device, size);
+  return *p ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
 cudaError_t cudaFree(void* p) {
   if (!p) return cudaSuccess;
-  if (!is_device_address(p)) return cudaErrorInvalidValue;
-  struct allocation* const freed = &allocations[((uintptr_t)p - FIRST_ADDRESS) / GRANULE];
-  pthread_mutex_lock(&mutex);
-  used[freed->device] -= freed->size;
-  freed->size = 0;
-  pthread_mutex_unlock(&mutex);
+  size_t bytes = 0;
+  int const device = pretend_release_addresses(p, &bytes);
+  if (device < 0) return cudaErrorInvalidValue;
+  pretend_return_bytes(device, bytes);
+  return cudaSuccess;
+}
+
+// The pool of the stream-ordered allocator keeps nothing.
+cudaError_t cudaMallocAsync(void** p, size_t size, cudaStream_t) { return cudaMalloc(p, size); }
+cudaError_t cudaFreeAsync(void* p, cudaStream_t) { return cudaFree(p); }
+
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t, enum cudaMemPoolAttr, void* value) {
+  memset(value, 0, sizeof(uint64_t));
   return cudaSuccess;
 }
 
@@ -96,6 +134,13 @@ cudaError_t cudaGetSymbolAddress(void** p, void const*) {
 
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* attributes, void const* p) {
   memset(attributes, 0, sizeof *attributes);
-  attributes->type = is_device_address(p) ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
+  attributes->type = cudaMemoryTypeUnregistered;
+  if (!is_device_address(p)) return cudaSuccess;
+  attributes->type = cudaMemoryTypeDevice;
+  size_t granule = ((uintptr_t)p - FIRST_ADDRESS) / GRANULE;
+  pthread_mutex_lock(&mutex);
+  while (granule > 0 && reservations[granule].size == 0) --granule; // to where the allocation begins
+  attributes->device = reservations[granule].device;
+  pthread_mutex_unlock(&mutex);
   return cudaSuccess;
 }

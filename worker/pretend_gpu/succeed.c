@@ -5,20 +5,18 @@
   int name(void);                                                                                                      \
   int name(void) { return 0; }
 
-SUCCEED(cudaGetLastError)
-SUCCEED(cudaPeekAtLastError)
-SUCCEED(cudaDeviceSynchronize)
 SUCCEED(cudaDeviceEnablePeerAccess)
-SUCCEED(cudaSetDeviceFlags)
 
 SUCCEED(cudaHostRegister)
 SUCCEED(cudaHostUnregister)
 SUCCEED(cudaMemcpyToSymbol)
 SUCCEED(cudaMemset)
+SUCCEED(cudaDeviceGetDefaultMemPool)
+SUCCEED(cudaMemPoolSetAttribute)
+SUCCEED(cudaMemPoolSetAccess)
 SUCCEED(cudaMemsetAsync)
 
 SUCCEED(cudaStreamDestroy)
-SUCCEED(cudaStreamSynchronize)
 SUCCEED(cudaStreamWaitEvent)
 SUCCEED(cudaStreamQuery)
 SUCCEED(cudaStreamAddCallback)

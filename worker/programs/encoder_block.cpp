@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/programs/table.hpp"
 
+#include <ATen/AccumulateType.h>
 #include <ATen/native/layer_norm.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/div.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
@@ -63,17 +66,29 @@ op residual(std::size_t in, std::size_t skipped, std::size_t out, bool in_place)
   return made;
 }
 
-// at::layer_norm has no out form that does not allocate; its kernel has, and on the CPU needs no statistics.
+// The statistics that LayerNorm's kernel writes: CUDA's needs room for them, the CPU's does without.
+struct statistics {
+  at::Tensor mean, deviation;
+  statistics(std::int64_t rows, at::Tensor const& x) {
+    if (x.is_cpu()) return;
+    mean = at::empty({rows}, x.options().dtype(at::toAccumulateType(x.scalar_type(), x.device().type())));
+    deviation = at::empty_like(mean);
+  }
+};
+
+// at::layer_norm has no out form that does not allocate; its kernel has.
 op layer_norm(std::vector<std::size_t> in, std::size_t out) {
   return {.name = "layer_norm",
           .in = std::move(in),
           .out = out,
           .eager = [](arguments a) { return at::layer_norm(a[0], a[1].sizes(), a[1], a[2], epsilon); },
           .bind = [](tensors a, at::Tensor result) -> call {
-            return [x = a[0], weight = a[1], bias = a[2], y = std::move(result)]() mutable {
-              auto const features = weight.numel();
-              at::native::LayerNormKernel(x.device().type(), x, weight, bias, x.numel() / features, features, epsilon,
-                                          &y, nullptr, nullptr);
+            auto const features = a[1].numel(), rows = a[0].numel() / features;
+            return [=, x = a[0], weight = a[1], bias = a[2], y = std::move(result),
+                    aside = statistics(rows, a[0])]() mutable {
+              at::native::LayerNormKernel(x.device().type(), x, weight, bias, rows, features, epsilon, &y,
+                                          aside.mean.defined() ? &aside.mean : nullptr,
+                                          aside.mean.defined() ? &aside.deviation : nullptr);
             };
           }};
 }

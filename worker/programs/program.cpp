@@ -76,7 +76,8 @@ at::Tensor make_input(program const& p, job const& j, at::Device where, std::int
 
 at::Tensor reference_output(program const& p, std::vector<at::Tensor> const& weights, at::Tensor const& input) {
   unmeasured const no_trace;
-  auto const exact = [](at::Tensor const& t) { return t.defined() ? t.to(at::kCPU, at::kDouble) : t; };
+  // To the CPU first: a conversion on the way would be done, and allocated, on the device.
+  auto const exact = [](at::Tensor const& t) { return t.defined() ? t.to(at::kCPU).to(at::kDouble) : t; };
   std::vector<at::Tensor> values;
   std::ranges::transform(weights, std::back_inserter(values), exact);
   values[p.input()] = exact(input);

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same job on CUDA: plateau run on two MPI ranks with the real worker, each rank with a pretend GPU of its own."""
+import json
+import subprocess
+
+import h5py
+import numpy as np
+import pytest
+
+from plateau_test import BIN, PLATEAU, environment, plateau, statuses, summary
+
+PRETEND_GPU = BIN.parent / "pretend_gpu"
+JOB = {
+    "device": "cuda", "hidden": 64, "batch": 2, "seq_len": 8, "warmup": 5, "requests_per_worker": 20,
+    "concurrency_levels": [1, 3], "modes": ["eager", "arena_graph", "arena_planned"],
+    "soak": {"windows": 8, "requests_per_window": 5},
+}
+
+
+def run(folder, *arguments, gpu=(), **fields):
+    """Runs the job in `folder` with the settings of `gpu` (worker/pretend_gpu/README.md)."""
+    job = folder / "job.json"
+    job.write_text(json.dumps({**JOB, **fields}))
+    env = environment(worker=BIN / "plateau-worker", PLATEAU_CACHE=str(folder / "cache"), LD_LIBRARY_PATH=str(PRETEND_GPU),
+                      LD_PRELOAD=str(PRETEND_GPU / "libpretend_cuda.so"), **{"PRETEND_DEVICES": "2", **dict(gpu)})
+    done = subprocess.run([str(PLATEAU), "run", str(job), "-o", str(folder / "run"), *arguments], cwd=folder, env=env,
+                          text=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=240)
+    return done, folder / "run"
+
+
+@pytest.fixture(scope="module")
+def main_run(tmp_path_factory):
+    """The one run here that compiles a package: half a minute."""
+    done, folder = run(tmp_path_factory.mktemp("main"), "-n", "2", modes=[*JOB["modes"], "compiled"])
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def results(folder):
+    return {r["case_id"]: r for r in summary(folder)["results"]}
+
+
+def test_every_case_passes_on_both_ranks_each_with_its_own_device(main_run):
+    assert set(statuses(main_run).values()) == {"passed"} and len(statuses(main_run)) == 8
+    devices = [rank["device"] for rank in summary(main_run)["ranks"]]
+    assert [d["index"] for d in devices] == [0, 1] and len({d["uuid"] for d in devices}) == 2
+    assert all(d["kind"] == "cuda" and d["pretended"] for d in devices)
+
+
+@pytest.mark.parametrize("mode,events", [("eager", 9), ("compiled", 6), ("arena_graph", 0), ("arena_planned", 0)])
+def test_each_mode_makes_its_events_per_request(main_run, mode, events):
+    for c in ("c1", "c3"):
+        result = results(main_run)[f"{mode}.{c}"]
+        assert result["allocation_event_delta"] == events * result["total_requests"]
+        assert result["churn"]["allocation_events_per_request"] == events
+        assert result["segment_alloc_event_delta"] == 0 and result["memory_stable"] is (events == 0)
+
+
+def test_all_modes_hold_the_workspaces_of_their_streams_once(main_run):
+    found = results(main_run)
+    segments = {case: found[case]["ranks"][0]["memory_pre"]["segment_alloc_events"] for case in found}
+    assert segments["compiled.c3"] == segments["eager.c3"] == segments["arena_planned.c3"]
+
+
+def test_the_attributions_parts_add_up_to_the_counters_delta(main_run):
+    with h5py.File(main_run / "run.h5") as file:
+        for case, result in results(main_run).items():
+            group = file[case]["attribution"]
+            for events in ("allocation_events", "free_events"):
+                parts = group[events][:].sum(axis=1) if events in group else np.zeros(2, int)
+                assert np.array_equal(parts, group[f"counted_{events}"][:]), case
+
+
+def test_the_package_was_compiled_once_and_really_ran(main_run):
+    ranks = [r for c in ("c1", "c3") for r in results(main_run)[f"compiled.{c}"]["ranks"]]
+    assert all(r["compile_applied"] for r in ranks)
+    assert len({r["package"]["key"] for r in ranks}) == 1
+    assert [r["package"]["from_cache"] for r in ranks].count(False) == 1
+    assert {r["package"]["compiled_on"] for r in ranks} == {"pretend GPU"}
+
+
+def test_outputs_are_not_claimed_to_be_right(main_run):
+    for result in results(main_run).values():
+        assert result["output_check"]["checked"] is False and "pretend GPU" in result["output_check"]["why_not"]
+
+
+def test_memory_reaches_a_plateau_in_all_of_them(main_run):
+    assert "PLATEAU in 8 of 8 measured cases" in plateau("show", main_run, cwd=main_run).stdout
+
+
+def test_a_device_that_fills_up_is_out_of_memory_and_keeps_its_curve(tmp_path):
+    done, folder = run(tmp_path, "-n", "1", "--inject", "leak:bytes=67108864,every=1,case=eager.c1", gpu={"PRETEND_GIB": "1"},
+                       modes=["eager", "arena"], concurrency_levels=[1], requests_per_worker=2)
+    assert done.returncode == 3, done.stderr
+    assert statuses(folder) == {"eager.c1": "out_of_memory", "arena.c1": "passed"}
+    case = next(c for c in summary(folder)["cases"] if c["case_id"] == "eager.c1")
+    assert "CUDA out of memory. Tried to allocate 64.00 MiB" in case["reason"]
+    assert list((folder / "cases" / "eager.c1").iterdir())
+
+
+def test_a_broken_device_costs_its_case_and_the_next_has_a_new_worker(tmp_path):
+    done, folder = run(tmp_path, "-n", "1", gpu={"PRETEND_BREAKS_AFTER": "25"}, modes=["eager"], concurrency_levels=[3, 1],
+                       requests_per_worker=4, soak={"windows": 0})
+    assert done.returncode == 3, done.stderr
+    assert statuses(folder) == {"eager.c3": "crashed", "eager.c1": "passed"}
+    assert "illegal memory access" in next(c for c in summary(folder)["cases"] if c["case_id"] == "eager.c3")["reason"]
+
+
+def test_eight_devices_serve_two_ranks(tmp_path):
+    done, folder = run(tmp_path, "-n", "2", gpu={"PRETEND_DEVICES": "8"}, modes=["arena"], concurrency_levels=[1])
+    assert done.returncode == 0, done.stderr
+    assert [rank["device"]["index"] for rank in summary(folder)["ranks"]] == [0, 1]
+    assert results(folder)["arena.c1"]["arena_kind"] == "graph"
+
+
+def test_more_ranks_than_devices_are_refused_with_the_devices_named(tmp_path):
+    done, _ = run(tmp_path, "-n", "3")
+    assert done.returncode != 0
+    assert "3 ranks" in done.stderr and "2 CUDA devices" in done.stderr and "GPU-" in done.stderr
