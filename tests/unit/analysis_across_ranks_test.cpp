@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <cmath>
 #include <random>
 
@@ -226,18 +227,17 @@ TEST(stragglers, two_groups_within_ten_percent_or_less_apart_than_wide_are_none)
 TEST(stragglers, are_found_in_about_one_of_a_hundred_healthy_cases) {
   std::mt19937_64 random(1);
   std::normal_distribution<double> level(100'000, 3'000);
-  for (std::size_t const ranks : {2, 3, 4, 5, 6, 8, 9, 16, 64}) {
+  for (std::size_t const ranks : {3, 4, 5, 6, 8, 9, 16, 64}) {
     int found = 0;
     for (int i = 0; i < 2000; ++i) {
       case_latencies latencies;
       for (std::size_t rank = 0; rank < ranks; ++rank) {
-        std::vector const samples{std::vector<std::int64_t>(6, std::llround(level(random)))};
-        latencies.by_rank.push_back(summarise(samples));
+        std::vector const samples(6, std::int64_t{std::llround(level(random))});
+        latencies.by_rank.push_back(summarise(std::array{samples}));
       }
       found += stragglers(latencies).empty() ? 0 : 1;
     }
-    std::printf("%zu %d\n", ranks, found);
-    EXPECT_LE(found, 40) << ranks << " ranks";
+    EXPECT_LE(found, 30) << ranks << " ranks";
   }
 }
 
