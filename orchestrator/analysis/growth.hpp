@@ -40,8 +40,8 @@ struct series_growth {
   /// INCONCLUSIVE: how many windows in all would probably tell; absent when more than 10,000.
   std::optional<std::int64_t> windows_needed;
 
-  /// GROWING: until the device (resident set: the machine) has no memory left, at this rate; absent when its memory is
-  /// not known.
+  /// GROWING: until the device (resident set: the machine) has no memory left, at this rate. The ranks of a CPU fill it
+  /// together. Absent when its memory is not known, or who else fills it.
   std::optional<double> seconds_to_full;
 };
 
@@ -49,11 +49,12 @@ struct series_growth {
 struct rank_growth {
   std::int64_t rank = 0;
   growth_outcome outcome = growth_outcome::plateau;
-  std::vector<series_growth> series;
+  std::vector<series_growth> series; ///< without the allocator's where its counters cannot tell
 };
 
-/// Judges each rank that has a memory curve, that of a case that did not pass too, in the order of ranks.
-std::vector<rank_growth> judge_growth(case_record const& record);
+/// Judges each rank that has a memory curve, that of a case that did not pass too, in the order of ranks. ranks: all of
+/// the run, in order, which tell who shares a machine; without them no time until full is given.
+std::vector<rank_growth> judge_growth(case_record const& record, std::span<rank_info const> ranks = {});
 
 /// The case's outcome: growing if any rank is, else inconclusive if any is. Nothing when no rank has a curve.
 std::optional<growth_outcome> outcome_of(std::span<rank_growth const> ranks);

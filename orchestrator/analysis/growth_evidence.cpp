@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <numeric>
 #include <span>
 
@@ -23,6 +24,10 @@ constexpr double step_t = 4.5; // the t statistic from which a step is taken out
 constexpr double half_share = 0.4, half_distance = -0.5, quarter_share = 0.5, quarter_distance = -2.5;
 // The last quarter rises steadily: its slope is beyond doubt, and hardly less than the third's.
 constexpr double steady_distance = 4, steady_share = 0.8;
+// How far above all before the last quarter must be: a quarter of the threshold and half of the greatest fall, less
+// three standard deviations of the noise.
+constexpr double height_threshold = 0.25, height_fall = 0.5, height_noise = 3;
+constexpr std::size_t late_points = 3;
 
 // A part of a curve: points from first up to but without last.
 struct part {
@@ -133,26 +138,110 @@ double scatter_of(part p) {
   return normal_per_absolute * sum / static_cast<double>(rest.size());
 }
 
+// Running medians of three, which take single outliers away but leave falls; the ends as they are.
+std::vector<double> smoothed(std::span<double const> y) {
+  std::vector<double> out(y.begin(), y.end());
+  for (std::size_t i = 1; i + 1 < y.size(); ++i) out[i] = median_of(y.subspan(i - 1, 3));
+  return out;
+}
+
+// The greatest fall from a value to any later one.
+double greatest_fall(std::span<double const> y) {
+  double fall = 0, highest = y[0];
+  for (auto const value : y) {
+    highest = std::max(highest, value);
+    fall = std::max(fall, highest - value);
+  }
+  return fall;
+}
+
+// Of the noise from point to point, as a standard deviation; neither a slope nor seldom falls count.
+double noise_of(std::span<double const> y) {
+  constexpr double normal_per_median = 1.4826; // standard deviation of normal noise, in median absolute deviations
+  std::vector<double> steps;
+  for (std::size_t i = 1; i < y.size(); ++i) steps.push_back(y[i] - y[i - 1]);
+  auto const middle = median_of(steps);
+  for (auto& step : steps) step = std::abs(step - middle);
+  return normal_per_median * median_of(steps) / std::numbers::sqrt2;
+}
+
+// A leak reaches heights where the memory has never been; a saw-tooth comes back to where it fell from.
+bool reaches_new_height(memory_curve const& c, double fall, double threshold) {
+  auto const level = smoothed(c.y);
+  auto const quarter = static_cast<std::ptrdiff_t>((c.size() - 1) * 3 / 4);
+  auto const before = *std::max_element(level.begin(), level.begin() + quarter + 1);
+  auto const now = *std::max_element(level.begin() + quarter + 1, level.end());
+  return now - before >= height_threshold * threshold + height_fall * fall - height_noise * noise_of(c.y);
+}
+
+// Also the leak that has just begun, which robust slopes do not see.
+double late_rise_of(memory_curve const& c, std::optional<memory_step> const& one_off) {
+  auto y = c.y;
+  if (one_off && one_off->window <= c.window[(c.size() - 1) * 3 / 4])
+    for (std::size_t i = 0; i < y.size(); ++i) y[i] -= c.window[i] >= one_off->window ? one_off->bytes : 0;
+  auto const late = y.size() - late_points, half = (y.size() - 1) / 2;
+  return std::ranges::max(std::span(y).subspan(late)) - median_of(std::span(y).subspan(half, late - half));
+}
+
 // How the slope changes towards the end. Steadiness excuses a last half that is slower than the first: a leak may
-// follow a warm-up.
+// follow a warm-up. But not one that has not made good a fall: so rises a saw-tooth.
 struct course {
   bool steady, levelling_off;
 };
-course course_of(memory_curve const& c, double variance_factor) {
+course course_of(memory_curve const& c, double variance_factor, double fall) {
   auto const last = c.size() - 1, half = last / 2, quarter = last * 3 / 4;
   auto const slope = [&](std::size_t from, std::size_t to) {
     return slope_of(part_of(c, from, to + 1), variance_factor);
   };
   auto const first_half = slope(0, half), last_half = slope(half, last);
   auto const third_quarter = slope(half, quarter), last_quarter = slope(quarter, last);
-  auto const steady = last_quarter.slope > steady_distance * last_quarter.error &&
+  auto const steady = last_half.slope * (c.x[last] - c.x[half]) >= fall &&
+                      last_quarter.slope > steady_distance * last_quarter.error &&
                       last_quarter.slope >= steady_share * third_quarter.slope;
   auto const slower = distance(last_half, first_half, half_share) < half_distance;
   auto const stopping = distance(last_quarter, third_quarter, quarter_share) < quarter_distance;
   return {steady, (slower && !steady) || stopping};
 }
 
+// How often the lower envelope rises between two points, when it is at most `end` at the latter.
+std::int64_t envelope_rises(memory_curve const& c, std::size_t first, std::size_t last, double end) {
+  std::int64_t rises = 0;
+  for (auto i = last; i > first; --i) {
+    end = std::min(end, c.y[i]);
+    rises += c.y[i - 1] < end;
+  }
+  return rises;
+}
+
 } // namespace
+
+exact_moves moves_of(memory_curve const& c) {
+  exact_moves m;
+  auto const last = c.size() - 1;
+  m.half = last / 2;
+  m.quarter = (m.half + last) / 2;
+  std::vector<double> upper(c.y), lower(c.y);
+  std::partial_sum(c.y.begin(), c.y.end(), upper.begin(), [](double a, double b) { return std::max(a, b); });
+  std::partial_sum(c.y.rbegin(), c.y.rend(), lower.rbegin(), [](double a, double b) { return std::min(a, b); });
+  auto late = *std::max_element(c.y.begin() + static_cast<std::ptrdiff_t>(last / 4),
+                                c.y.begin() + static_cast<std::ptrdiff_t>(m.half) + 1);
+  auto trough = m.half;
+  for (auto i = m.half + 1; i <= last; ++i) {
+    m.rises += c.y[i] > c.y[i - 1];
+    m.falls += c.y[i] < c.y[i - 1];
+    m.maxima += c.y[i] > upper[i - 1];
+    m.late_maxima += c.y[i] > late;
+    late = std::max(late, c.y[i]);
+    if (c.y[i] < c.y[i - 1]) trough = i;
+  }
+  auto const fall = greatest_fall(std::span(c.y).subspan(last / 4));
+  m.minima = envelope_rises(c, m.half, trough, lower[trough]);
+  m.sure_minima = envelope_rises(c, m.half, last, c.y[last] - fall);
+  auto const middle = [&](std::size_t i) { return (upper[i] + lower[i]) / 2; };
+  m.third_rose = middle(m.quarter) - middle(m.half);
+  m.fourth_rose = middle(last) - middle(m.quarter);
+  return m;
+}
 
 double practical_threshold(double level) { return std::max(1024.0 * 1024.0, level / 1000); }
 
@@ -175,7 +264,12 @@ growth_evidence weigh(memory_curve const& curve) {
   e.high_rise = e.half_rise + z_of_95 * half.error * c.soak();
   auto const [low, high] = std::ranges::minmax(last_half.y);
   e.half_range = high - low;
-  auto const course = course_of(c, seen);
+  e.half_prominence =
+      half.slope * (last_half.x.back() - last_half.x.front()) / std::max(scatter_of(last_half), page_bytes);
+  e.late_rise = late_rise_of(curve, e.one_off);
+  auto const fall = greatest_fall(smoothed(c.y));
+  e.new_height = reaches_new_height(c, fall, e.threshold);
+  auto const course = course_of(c, seen, fall);
   e.levelling_off = course.levelling_off;
   e.is_a_step = step_fits_better(c) && !course.steady;
   return e;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -25,6 +26,20 @@ struct memory_step {
   double bytes;
 };
 
+/// What a series without noise does in its last half. Its upper envelope is the highest value so far, its lower
+/// envelope the lowest from there on: a saw-tooth moves between the two, and only growth raises both.
+struct exact_moves {
+  std::size_t half = 0, quarter = 0; ///< the points at which the last half and the last quarter begin
+  std::int64_t rises = 0, falls = 0; ///< from one point to the next
+  std::int64_t maxima = 0;           ///< higher than all before
+  std::int64_t late_maxima = 0;      ///< the same, but what came before the second quarter is not looked at
+  std::int64_t minima = 0;           ///< how often the lower envelope rises, up to the last point that ends a fall
+  std::int64_t sure_minima = 0; ///< how often it rises if one more fall, of the greatest size seen, follows the end
+  double third_rose = 0, fourth_rose = 0; ///< bytes: the middle of both envelopes, in the last two quarters
+};
+
+exact_moves moves_of(memory_curve const& curve);
+
 /// What tells growth from noise in a series that has noise. Bytes; a slope is given as what it makes of the whole soak.
 /// docs/measurement.md, "Growth", has the rules that read it.
 struct growth_evidence {
@@ -37,10 +52,16 @@ struct growth_evidence {
   double prominence = 0; ///< the same, in scatters around the line
 
   double half_rise = 0, low_rise = 0, high_rise = 0; ///< of the last half, with its 95% interval
+  double half_prominence = 0;                        ///< its rise in the last half, in scatters there, or pages
   double half_range = 0;                             ///< greatest less least value of the last half
-  bool levelling_off = false;                        ///< the rise is getting slower
-  bool is_a_step = false;                            ///< two levels fit better than a line
+  double late_rise = 0;       ///< the last three points' greatest, above the median of the rest of the last half; a
+                              ///< one-off of the last quarter is put back
+  bool levelling_off = false; ///< the rise is getting slower
+  bool is_a_step = false;     ///< two levels fit better than a line
+  bool new_height = false;    ///< the last quarter is higher than all before, by more than falls and noise explain
 };
+
+inline constexpr double page_bytes = 4096; ///< in which a machine gives memory
 
 /// The least rise over a whole soak, in bytes, that counts in a noisy series at this level: 1 MiB, or 0.1% of it if
 /// that is more.

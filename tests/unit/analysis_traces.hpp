@@ -56,7 +56,7 @@ public:
 
   /// A server whose memory levels off: 12 to 48 windows of noise of any kind and size on a constant, on up to three
   /// steps in the first half, on a rise that saturates with a time constant of at most a tenth of the soak, or on a
-  /// saw-tooth with a period of up to a third of it.
+  /// saw-tooth with a period of up to all of it.
   trace healthy() {
     auto const windows = static_cast<std::size_t>(whole(12, 48));
     auto const level = log_uniform(10 * mib, 10'000 * mib), unit = practical_threshold(level);
@@ -77,7 +77,7 @@ public:
       break;
     }
     case 3: {
-      auto const period = uniform(2, soak / 3), phase = uniform(0, 1);
+      auto const period = uniform(2, soak), phase = uniform(0, 1);
       for (std::size_t i = 0; i <= windows; ++i)
         values[i] += size * std::fmod(static_cast<double>(i) / period + phase, 1);
     }
