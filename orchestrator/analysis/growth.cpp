@@ -271,6 +271,13 @@ std::string why_not_growth(growth_evidence const& e) {
   return "";
 }
 
+// Why a series is neither growing nor level.
+std::string why_unknown(growth_evidence const& e) {
+  if (e.low_rise <= e.threshold) return "cannot be told from a rise of less than " + bytes_text(e.threshold);
+  if (!e.new_height) return "rises, but was as high before: it may fall again";
+  return "rises, but for too short a time to tell growth from a step";
+}
+
 // Settles a noisy series. p: its trend's, after Holm's correction.
 void settle(examined& x, double p, double grain) {
   auto& growth = x.growth;
@@ -294,8 +301,7 @@ void settle(examined& x, double p, double grain) {
     settle_inconclusive(growth, windows_to_reach(e),
                         "rises without a pause, but so far by less than " + bytes_text(e.threshold) + details);
   else if (!within && !narrow)
-    settle_inconclusive(growth, windows_to_tell(e),
-                        "cannot be told from a rise of less than " + bytes_text(e.threshold) + details);
+    settle_inconclusive(growth, windows_to_tell(e), why_unknown(e) + details);
   else if (e.late_rise > e.threshold)
     settle_inconclusive(growth, 2 * e.trend.windows(),
                         "rose by " + bytes_text(e.late_rise) +
