@@ -188,9 +188,10 @@ void judge_moving(series_growth& growth, memory_curve const& c, exact_moves cons
   auto const [low, high] = std::ranges::minmax(std::span(c.y).subspan(m.half));
   auto const between = "moves between " + bytes_text(low) + " and " + bytes_text(high);
   auto const minima = std::max(m.minima, m.sure_minima);
+  auto const one_fall = m.troughs < 2 && c.y.back() != c.y[m.half]; // from which no lower envelope can be seen
   if (m.maxima >= least_maxima && m.sure_minima >= least_maxima && !levelling_off(m, c)) {
     settle_exact_growing(growth, c, m, ", and it falls less and less low");
-  } else if ((m.late_maxima > 0 && minima > 0) || std::max(m.late_maxima, minima) >= least_maxima) {
+  } else if ((m.late_maxima > 0 && (minima > 0 || one_fall)) || std::max(m.late_maxima, minima) >= least_maxima) {
     growth.outcome = growth_outcome::inconclusive;
     growth.windows_needed = 2 * c.windows();
     growth.reason = between + ": in the last half its highest values rose " + std::to_string(m.late_maxima) +
@@ -278,6 +279,11 @@ std::string why_unknown(growth_evidence const& e) {
   return "rises, but for too short a time to tell growth from a step";
 }
 
+std::string why_creeping(growth_evidence const& e) {
+  if (e.half_rise >= e.threshold) return why_unknown(e);
+  return "rises without a pause, but so far by less than " + bytes_text(e.threshold);
+}
+
 // Settles a noisy series. p: its trend's, after Holm's correction.
 void settle(examined& x, double p, double grain) {
   auto& growth = x.growth;
@@ -298,8 +304,7 @@ void settle(examined& x, double p, double grain) {
   else if (rises)
     settle_inconclusive(growth, 2 * e.trend.windows(), why_not + details);
   else if (creeps)
-    settle_inconclusive(growth, windows_to_reach(e),
-                        "rises without a pause, but so far by less than " + bytes_text(e.threshold) + details);
+    settle_inconclusive(growth, windows_to_reach(e), why_creeping(e) + details);
   else if (!within && !narrow)
     settle_inconclusive(growth, windows_to_tell(e), why_unknown(e) + details);
   else if (e.late_rise > e.threshold)

@@ -232,7 +232,9 @@ exact_moves moves_of(memory_curve const& c) {
     m.maxima += c.y[i] > upper[i - 1];
     m.late_maxima += c.y[i] > late;
     late = std::max(late, c.y[i]);
-    if (c.y[i] < c.y[i - 1]) trough = i;
+    if (c.y[i] >= c.y[i - 1]) continue;
+    trough = i;
+    m.troughs += i == last || c.y[i + 1] >= c.y[i];
   }
   auto const fall = greatest_fall(std::span(c.y).subspan(last / 4));
   m.minima = envelope_rises(c, m.half, trough, lower[trough]);

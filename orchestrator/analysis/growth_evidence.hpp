@@ -31,6 +31,7 @@ struct memory_step {
 struct exact_moves {
   std::size_t half = 0, quarter = 0; ///< the points at which the last half and the last quarter begin
   std::int64_t rises = 0, falls = 0; ///< from one point to the next
+  std::int64_t troughs = 0;          ///< where falls end
   std::int64_t maxima = 0;           ///< higher than all before
   std::int64_t late_maxima = 0;      ///< the same, but what came before the second quarter is not looked at
   std::int64_t minima = 0;           ///< how often the lower envelope rises, up to the last point that ends a fall

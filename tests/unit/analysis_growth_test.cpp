@@ -121,6 +121,8 @@ std::vector<named_trace> library() {
       {"leak much slower than its saw-tooth", allocated, made(12, saw(3, 192 * 1024, 1024)), inconclusive},
       {"leak much slower than its saw-tooth, below an early peak", allocated,
        made(24, [=](double i) { return i == 2 ? 2 * base : saw(3, 192 * 1024, 1024)(i); }), inconclusive},
+      {"leak under a saw-tooth of half of the soak", allocated,
+       made(24, [=](double i) { return phased(14.4, 0.05)(i) + 0.3 * mib * i; }), inconclusive},
       {"dip, then a higher level", allocated,
        made(12, [=](double i) { return base + (i == 9  ? -mib
                                                : i > 9 ? mib
