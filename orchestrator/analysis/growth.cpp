@@ -98,9 +98,10 @@ std::int64_t onset_of(memory_curve const& c, std::size_t half) {
   std::vector<std::size_t> rises; // the last first
   auto highest = c.y[0];
   for (std::size_t i = 1; i < c.size(); ++i) {
-    if (c.y[i] > highest) rises.insert(rises.begin(), i);
+    if (c.y[i] > highest) rises.push_back(i);
     highest = std::max(highest, c.y[i]);
   }
+  std::ranges::reverse(rises);
   std::size_t pause = 1;
   for (std::size_t k = 1; k < rises.size() && rises[k] > half; ++k) pause = std::max(pause, rises[k - 1] - rises[k]);
   std::size_t first = 0;
