@@ -53,7 +53,7 @@ int main(int, char** arguments) {
     latency_collector samples(static_cast<std::size_t>(ranks));
     for (auto& result : record.by_rank) samples.take(result->rank, *result->measured);
     latencies.push_back(samples.finish());
-    judgements.push_back(judge_case(j, record, latencies.back()));
+    judgements.push_back(judge_case(run, record, latencies.back()));
     judging += now() - began;
   }
   auto began = now();

@@ -167,17 +167,17 @@ void append(std::vector<finding> more, case_judgement& out) {
 
 } // namespace
 
-case_judgement judge_case(job const& run, case_record const& record, case_latencies const& latencies) {
+case_judgement judge_case(run_record const& run, case_record const& record, case_latencies const& latencies) {
   case_judgement out;
-  out.growth = judge_growth(record);
+  out.growth = judge_growth(record, run.info.ranks);
   judge_growth_of(record, growth_outcome::growing, checks::growing, out);
   judge_growth_of(record, growth_outcome::inconclusive, checks::inconclusive, out);
   judge_churn(record, out);
-  append(unequal_counters(run, record), out);
+  append(unequal_counters(run.run, record), out);
   append(stragglers(latencies), out);
   if (auto const found = unsteady(latencies.steadiness_by_rank)) out.findings.push_back(*found);
   judge_skipped(record, out);
-  list_what_was_not_made(run, record, latencies, out);
+  list_what_was_not_made(run.run, record, latencies, out);
   return out;
 }
 

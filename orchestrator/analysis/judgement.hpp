@@ -18,6 +18,6 @@ struct case_judgement {
 };
 
 /// Judges a case of the run. The samples of the record are not looked at: `latencies` has what was computed of them.
-case_judgement judge_case(job const& run, case_record const& record, case_latencies const& latencies);
+case_judgement judge_case(run_record const& run, case_record const& record, case_latencies const& latencies);
 
 } // namespace plateau

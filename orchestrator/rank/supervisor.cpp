@@ -74,7 +74,7 @@ std::optional<case_result> supervisor::prepare(case_id const& id, worker_process
   }
   auto& event = std::get<protocol::event>(answer);
   if (std::holds_alternative<protocol::ready>(event)) return std::nullopt;
-  if (auto const* failure = std::get_if<protocol::failure>(&event)) return result(failure->status, failure->reason);
+  if (auto const* failure = std::get_if<protocol::failure>(&event)) return failed(*failure);
   worker_.reset();
   return result(case_status::crashed, "the worker answered prepare with something else");
 } catch (out_of_step const&) {
@@ -102,7 +102,9 @@ case_result supervisor::measure(worker_process::look const& look) try {
         point != nullptr && std::ssize(curve) <= hello_.run.soak.windows) {
       curve.push_back(*point);
     } else if (auto const* failure = std::get_if<protocol::failure>(&event)) {
-      return given_up(failure->status, failure->reason);
+      auto given = failed(*failure);
+      given.soak_so_far = std::move(curve);
+      return given;
     } else if (auto* done = std::get_if<case_result>(&event);
                done != nullptr && done->id == id_ && done->rank == hello_.rank && done->run_id == hello_.run_id) {
       return std::move(*done);
@@ -157,6 +159,12 @@ std::variant<Event, std::string> supervisor::ask(protocol::command const& comman
 void supervisor::release() {
   if (worker_) worker_->stop();
   worker_.reset();
+}
+
+// A worker that calls its own failure a crash is about to end: its device is broken.
+case_result supervisor::failed(protocol::failure const& failure) {
+  if (failure.status == case_status::crashed) worker_.reset();
+  return result(failure.status, failure.reason);
 }
 
 // Something failed on this rank's side, for lack of memory or descriptors perhaps: it costs this case, not the run.

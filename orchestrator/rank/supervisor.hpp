@@ -53,6 +53,7 @@ private:
 
   template <class Event>
   std::variant<Event, std::string> ask(protocol::command const& command, worker_process::look const& look);
+  case_result failed(protocol::failure const& failure);
   case_result broken_off(std::exception const& e);
   case_result result(case_status status, std::string reason) const;
 };

@@ -68,7 +68,7 @@ assembly assemble(run_folder const& folder, std::optional<run_outcome> outcome, 
   for (auto const& id : cases_of(out.record.run)) {
     auto& record = out.record.cases.emplace_back(case_record{id, {}});
     latencies.push_back(assemble_case(folder, out.record, record, file, out.complaints));
-    judgements.push_back(judge_case(out.record.run, record, latencies.back()));
+    judgements.push_back(judge_case(out.record, record, latencies.back()));
     std::erase_if(judgements.back().findings, [&](finding const& f) { return f.check == blind_to; });
   }
   out.code = exit_code_of(out.record);

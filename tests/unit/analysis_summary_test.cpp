@@ -37,7 +37,7 @@ struct summarising : testing::Test {
       for (auto& result : entry.by_rank)
         if (result && result->measured) samples.take(result->rank, *result->measured);
       latencies.push_back(samples.finish());
-      judgements.push_back(judge_case(record.run, entry, latencies.back()));
+      judgements.push_back(judge_case(record, entry, latencies.back()));
     }
     return summary_of(record, latencies, judgements);
   }
