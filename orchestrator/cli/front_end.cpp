@@ -3,8 +3,8 @@
 
 #include "orchestrator/analysis/gates.hpp"
 #include "orchestrator/cli/terminal.hpp"
-#include "orchestrator/launch/descendants.hpp"
 #include "orchestrator/launch/run_line.hpp"
+#include "orchestrator/process/descendants.hpp"
 #include "orchestrator/report/table.hpp"
 #include "orchestrator/store/assemble.hpp"
 #include "orchestrator/store/durable.hpp"

@@ -3,7 +3,7 @@
 #include "orchestrator/analysis/summary.hpp"
 #include "orchestrator/cli/programs.hpp"
 #include "orchestrator/cli/subcommands.hpp"
-#include "orchestrator/launch/child.hpp"
+#include "orchestrator/process/child.hpp"
 #include "orchestrator/store/run_folder.hpp"
 #include "orchestrator/store/stored_json.hpp"
 #include "schemas/error.hpp"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "orchestrator/launch/context.hpp"
-#include "orchestrator/launch/descendants.hpp"
+#include "orchestrator/process/descendants.hpp"
 #include "orchestrator/rank/descriptor.hpp"
 #include "orchestrator/rank/worker_log.hpp"
 #include "schemas/case_result.hpp"

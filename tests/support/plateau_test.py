@@ -7,6 +7,8 @@ import signal
 import subprocess
 import time
 
+import h5py
+
 BIN = pathlib.Path(os.environ["PLATEAU_BIN"])
 TEST_BIN = pathlib.Path(os.environ["PLATEAU_TEST_BIN"])
 PLATEAU = BIN / "plateau"
@@ -47,6 +49,18 @@ def run(folder, *arguments, script=(), timeout=60, **fields):
 
 def summary(run_folder):
     return json.loads((run_folder / "summary.json").read_text())
+
+
+def assert_attribution_adds_up(run_folder):
+    """In run.h5 each case's operators add up to its counters, on every rank."""
+    with h5py.File(run_folder / "run.h5") as file:
+        for result in summary(run_folder)["results"]:
+            group = file[result["case_id"]]["attribution"]
+            for events in ("allocation_events", "free_events"):
+                counted = group[f"counted_{events}"][:]
+                parts = group[events][:].sum(axis=1) if events in group else 0 * counted
+                assert (parts == counted).all(), result["case_id"]
+                assert result["mode"].startswith("arena") or counted.min() > 0, result["case_id"]
 
 
 def statuses(run_folder):

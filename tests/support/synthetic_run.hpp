@@ -29,6 +29,13 @@ inline job synthetic_job() {
   return j;
 }
 
+/// The same with a soak that is long enough to judge growth.
+inline job synthetic_job_with_a_soak() {
+  auto j = synthetic_job();
+  j.soak.windows = 12;
+  return j;
+}
+
 inline run_info synthetic_info(job const& j, std::int64_t world) {
   run_info info;
   info.run_id = "20260304T101500Z-synthetic-7f3a";

@@ -2,6 +2,7 @@
 // Replays a trace (standard input) through PyTorch's own CUDACachingAllocator on the pretend GPU, and writes
 // its counters after every step (standard output).
 #include "tests/torch/allocator_trace.hpp"
+#include "worker/device/device_stats.hpp"
 
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
@@ -51,26 +52,7 @@ private:
   std::unordered_map<std::int64_t, c10::DataPtr> live_;
 };
 
-plateau::counters read_counters() {
-  auto const stats = allocator::getDeviceStats(0);
-  plateau::counters c;
-  c.allocated_bytes = stats.allocated_bytes[0].current;
-  c.reserved_bytes = stats.reserved_bytes[0].current;
-  c.peak_allocated_bytes = stats.allocated_bytes[0].peak;
-  c.allocation_events = stats.allocation[0].allocated;
-  c.segment_alloc_events = stats.segment[0].allocated;
-  c.free_events = stats.allocation[0].freed;
-  c.requested_bytes = stats.requested_bytes[0].current;
-  c.active_blocks = stats.active[0].current;
-  c.segments = stats.segment[0].current;
-  c.inactive_split_blocks = stats.inactive_split[0].current;
-  c.inactive_split_bytes = stats.inactive_split_bytes[0].current;
-  c.device_mallocs = stats.num_device_alloc;
-  c.device_frees = stats.num_device_free;
-  c.alloc_retries = stats.num_alloc_retries;
-  c.ooms = stats.num_ooms;
-  return c;
-}
+plateau::counters read_counters() { return plateau::counters_of(allocator::getDeviceStats(0)); }
 
 } // namespace
 

@@ -3,11 +3,9 @@
 import json
 import subprocess
 
-import h5py
-import numpy as np
 import pytest
 
-from plateau_test import BIN, PLATEAU, environment, plateau, statuses, summary
+from plateau_test import assert_attribution_adds_up, BIN, PLATEAU, environment, plateau, statuses, summary
 
 PRETEND_GPU = BIN.parent / "pretend_gpu"
 JOB = {
@@ -63,12 +61,7 @@ def test_all_modes_hold_the_workspaces_of_their_streams_once(main_run):
 
 
 def test_the_attributions_parts_add_up_to_the_counters_delta(main_run):
-    with h5py.File(main_run / "run.h5") as file:
-        for case, result in results(main_run).items():
-            group = file[case]["attribution"]
-            for events in ("allocation_events", "free_events"):
-                parts = group[events][:].sum(axis=1) if events in group else np.zeros(2, int)
-                assert np.array_equal(parts, group[f"counted_{events}"][:]), case
+    assert_attribution_adds_up(main_run)
 
 
 def test_the_package_was_compiled_once_and_really_ran(main_run):

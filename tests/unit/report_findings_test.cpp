@@ -22,15 +22,10 @@ using testing::Not;
 /// A run of two ranks with twelve windows, into which each test plants what it is about.
 struct findings : testing::Test {
   scratch_folder scratch;
-  job run = twelve_windows();
+  job run = synthetic_job_with_a_soak();
   run_folder folder = synthetic_folder(scratch.path / "run", run, 2);
   run_info info = synthetic_info(run, 2);
 
-  static job twelve_windows() {
-    auto j = synthetic_job();
-    j.soak.windows = 12;
-    return j;
-  }
   void plant_leak(case_id const& id, std::int64_t rank) {
     auto result = synthetic_result(info, run, id, rank);
     std::int64_t kept = 0;

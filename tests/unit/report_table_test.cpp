@@ -26,15 +26,10 @@ std::vector<std::string> lines_of(std::string const& text) {
 
 struct the_table : testing::Test {
   scratch_folder scratch;
-  job run = twelve_windows();
+  job run = synthetic_job_with_a_soak();
   run_folder folder = synthetic_folder(scratch.path / "run", run, 2);
   run_info info = synthetic_info(run, 2);
 
-  static job twelve_windows() {
-    auto j = synthetic_job();
-    j.soak.windows = 12; // enough to judge growth
-    return j;
-  }
   std::string shown(table_style style = {}) { return table(assemble(folder).summary, style); }
 };
 

@@ -3,6 +3,7 @@
 #include "schemas/host.hpp"
 #include "worker/device/choose_gpu.hpp"
 #include "worker/device/device.hpp"
+#include "worker/device/device_stats.hpp"
 
 #include <ATen/Context.h>
 #include <ATen/cuda/CUDAContextLight.h>
@@ -249,26 +250,7 @@ device_info cuda_device::describe(int visible) const {
   return d;
 }
 
-counters cuda_device::read_counters() const {
-  auto const stats = allocator::getDeviceStats(index_);
-  counters c;
-  c.allocated_bytes = stats.allocated_bytes[0].current;
-  c.reserved_bytes = stats.reserved_bytes[0].current;
-  c.peak_allocated_bytes = stats.allocated_bytes[0].peak;
-  c.allocation_events = stats.allocation[0].allocated;
-  c.segment_alloc_events = stats.segment[0].allocated;
-  c.free_events = stats.allocation[0].freed;
-  c.requested_bytes = stats.requested_bytes[0].current;
-  c.active_blocks = stats.active[0].current;
-  c.segments = stats.segment[0].current;
-  c.inactive_split_blocks = stats.inactive_split[0].current;
-  c.inactive_split_bytes = stats.inactive_split_bytes[0].current;
-  c.device_mallocs = stats.num_device_alloc;
-  c.device_frees = stats.num_device_free;
-  c.alloc_retries = stats.num_alloc_retries;
-  c.ooms = stats.num_ooms;
-  return c;
-}
+counters cuda_device::read_counters() const { return counters_of(allocator::getDeviceStats(index_)); }
 
 std::optional<std::string> cuda_device::counters_unavailable() const {
   if (auto const backend = allocator::get()->name(); backend != "native")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "orchestrator/launch/child.hpp"
+#include "orchestrator/process/child.hpp"
 
-#include "orchestrator/launch/descendants.hpp"
+#include "orchestrator/process/descendants.hpp"
 
 #include <array>
 #include <cerrno>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "orchestrator/launch/descendants.hpp"
+#include "orchestrator/process/descendants.hpp"
 
 #include <algorithm>
 #include <csignal>
