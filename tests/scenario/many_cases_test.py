@@ -49,11 +49,11 @@ def watch(running, tmp_path):
     return samples
 
 
-def typical(seen, first, last):
-    """Resident KiB and descriptors while the number of cases done was in this range."""
+def held_while(seen, first, last):
+    """The median of the resident KiB, and all numbers of descriptors, while the number of cases done was in this range."""
     part = [(resident, files) for done, resident, files in seen if first <= done < last]
     assert len(part) > 5, "too few samples"
-    return round(statistics.median(resident for resident, _ in part)), statistics.mode(files for _, files in part)
+    return round(statistics.median(resident for resident, _ in part)), {files for _, files in part}
 
 
 def test_a_thousand_cases_leave_memory_and_descriptors_flat(tmp_path):
@@ -68,11 +68,12 @@ def test_a_thousand_cases_leave_memory_and_descriptors_flat(tmp_path):
 
     assert set(samples) == {"front end", "rank 0", "rank 1"}
     for role, seen in samples.items():
-        early, early_files = typical(seen, CASES // 10, CASES // 5)
-        late, late_files = typical(seen, CASES * 9 // 10, CASES)
+        early, early_files = held_while(seen, CASES // 10, CASES // 5)
+        late, late_files = held_while(seen, CASES * 9 // 10, CASES)
         peak = max(resident for _, resident, _ in seen)
-        print(f"{role}: {early} KiB, then {late} KiB, at most {peak} KiB; descriptors {early_files}, then {late_files}")
+        print(f"{role}: {early} KiB, then {late} KiB, at most {peak} KiB; descriptors {sorted(early_files)}, then {sorted(late_files)}")
         assert late - early <= FLAT, f"{role}: {early} KiB resident in the second tenth, {late} KiB in the last"
-        assert late_files <= early_files, f"{role}: {early_files} descriptors in the second tenth, {late_files} in the last"
+        # within a case the number goes up and down by a few; what is never closed lifts its lowest by hundreds
+        assert min(late_files) <= max(early_files), f"{role}: {early_files} descriptors early, {late_files} late"
         assert peak - late <= RESULTS, f"{role}: {late} KiB before the results are made, {peak} KiB at most"
     assert sum(log.stat().st_size for log in (tmp_path / "run" / "logs").iterdir()) == 0
