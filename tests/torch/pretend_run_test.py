@@ -92,8 +92,8 @@ def test_a_device_that_fills_up_is_out_of_memory_and_keeps_its_curve(tmp_path):
 
 
 def test_a_broken_device_costs_its_case_and_the_next_has_a_new_worker(tmp_path):
-    done, folder = run(tmp_path, "-n", "1", gpu={"PRETEND_BREAKS_AFTER": "25"}, modes=["eager"], concurrency_levels=[3, 1],
-                       requests_per_worker=4, soak={"windows": 0})
+    done, folder = run(tmp_path, "-n", "1", "--inject", "device_error:case=eager.c3", gpu={"PRETEND_BREAKS_AT": "indexSelect"},
+                       modes=["eager"], concurrency_levels=[3, 1], requests_per_worker=4, soak={"windows": 0})
     assert done.returncode == 3, done.stderr
     assert statuses(folder) == {"eager.c3": "crashed", "eager.c1": "passed"}
     assert "illegal memory access" in next(c for c in summary(folder)["cases"] if c["case_id"] == "eager.c3")["reason"]

@@ -300,8 +300,10 @@ TEST(a_cuda_case, runs_out_of_memory_when_that_is_planted) {
 }
 
 TEST(a_cuda_worker, whose_device_breaks_says_so_and_ends) {
-  real_worker worker(pretend_gpu({{"PRETEND_BREAKS_AFTER", "40"}}));
-  worker.greet(small_job());
+  real_worker worker(pretend_gpu({{"PRETEND_BREAKS_AT", "indexSelect"}}));
+  auto j = small_job();
+  j.inject = {"device_error"};
+  worker.greet(j);
   worker.send(protocol::prepare{{"eager", 2}});
   worker.receive_a<protocol::ready>();
   worker.send(protocol::start{});
