@@ -5,10 +5,9 @@ import subprocess
 
 import pytest
 
-from plateau_test import assert_attribution_adds_up, BIN, PLATEAU, TEST_BIN, environment, plateau, statuses, summary
+from plateau_test import assert_attribution_adds_up, BIN, PLATEAU, environment, plateau, statuses, summary
 
 PRETEND_GPU = BIN.parent / "pretend_gpu"
-FAKE_NVML = TEST_BIN / "fake_nvml"
 SMALL = {"modes": ["arena"], "concurrency_levels": [1]}
 JOB = {
     "device": "cuda", "hidden": 64, "batch": 2, "seq_len": 8, "warmup": 5, "requests_per_worker": 20,
@@ -21,7 +20,7 @@ def run(folder, *arguments, gpu=(), **fields):
     """Runs the job in `folder` with the settings of `gpu` (worker/pretend_gpu/README.md)."""
     job = folder / "job.json"
     job.write_text(json.dumps({**JOB, **fields}))
-    env = environment(worker=BIN / "plateau-worker", PLATEAU_CACHE=str(folder / "cache"), LD_LIBRARY_PATH=f"{PRETEND_GPU}:{FAKE_NVML}" if "FAKE_NVML" in dict(gpu) else str(PRETEND_GPU),
+    env = environment(worker=BIN / "plateau-worker", PLATEAU_CACHE=str(folder / "cache"), LD_LIBRARY_PATH=str(PRETEND_GPU),
                       LD_PRELOAD=str(PRETEND_GPU / "libpretend_cuda.so"), **{"PRETEND_DEVICES": "2", **dict(gpu)})
     done = subprocess.run([str(PLATEAU), "run", str(job), "-o", str(folder / "run"), *arguments], cwd=folder, env=env,
                           text=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=240)
@@ -142,7 +141,7 @@ def test_ranks_may_share_a_device_when_told_so_and_the_run_says_that_it_cannot_b
 
 
 def test_what_is_around_a_gpu_is_recorded_and_warned_of_with_its_rank(tmp_path):
-    done, folder = run(tmp_path, "-n", "2", gpu={"FAKE_NVML": "foreign@1,held_down@1"}, **SMALL)
+    done, folder = run(tmp_path, "-n", "2", gpu={"PRETEND_NVML": "foreign@1,held_down@1"}, **SMALL)
     assert done.returncode == 0, done.stderr
     first, second = results(folder)["arena.c1"]["ranks"]
     assert first["gpu"]["before"]["sm_clock_mhz"] == 1980 and first["gpu"]["after_soak"]["other_processes"] == []

@@ -99,14 +99,14 @@ TEST(a_cuda_worker, says_what_device_it_has_and_that_it_is_pretended) {
 }
 
 TEST(a_cuda_worker, says_why_its_sensors_tell_nothing) {
-  real_worker worker(pretend_gpu({{"LD_LIBRARY_PATH", PRETEND_GPU ":" FAKE_NVML}, {"FAKE_NVML", "broken"}}));
+  real_worker worker(pretend_gpu({{"PRETEND_NVML", "broken"}}));
   auto const d = worker.greet(small_job());
   EXPECT_EQ(d.sensors_unavailable, "NVML does not start: Driver Not Loaded");
   EXPECT_FALSE(worker.run({"eager", 1}).measured->gpu.has_value());
 }
 
 TEST(a_cuda_worker, reads_its_sensors_at_the_quiet_points) {
-  real_worker worker(pretend_gpu({{"LD_LIBRARY_PATH", PRETEND_GPU ":" FAKE_NVML}, {"FAKE_NVML", "foreign,held_down"}}));
+  real_worker worker(pretend_gpu({{"PRETEND_NVML", "foreign,held_down"}}));
   auto const d = worker.greet(small_job());
   EXPECT_EQ(d.versions.at("driver"), "580.00");
   EXPECT_EQ(d.mig, false);

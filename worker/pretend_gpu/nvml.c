@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stand-in for libnvidia-ml.so.1 whose GPUs do what FAKE_NVML says: words, separated by commas, each for every GPU or,
-// with @N, for the one whose UUID ends with the byte N.
+// NVIDIA's management library, libnvidia-ml.so.1. Without PRETEND_NVML it knows none of the devices, and has the answers
+// that Torch asks for itself when it runs out of memory; the machine's own library, where there is one, would make that
+// an internal error, since it knows no pretend GPU. PRETEND_NVML has words, separated by commas, each for every device or,
+// with @N, for the one of that number in the machine; an empty text makes them known and healthy.
 //
 //     foreign      two other processes have memory on it, one of which does not say how much
 //     hidden       the worker is not in the list of processes, as in a container
@@ -8,9 +10,7 @@
 //     uncounted    it does not count how long its clocks are held down, but says that a power cap does it now
 //     silent       it tells nothing
 //     mig          it is a part of a GPU
-//     unknown      no GPU has the UUID that is asked for
 //     broken       the library does not start
-#define _GNU_SOURCE
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { success = 0, not_supported = 3, not_found = 6, too_small = 7, driver_not_loaded = 9 };
+enum { success = 0, not_supported = 3, not_found = 6, too_small = 7, driver_not_loaded = 9 }; // nvmlReturn_t
 
 struct process {
   unsigned pid;
@@ -32,7 +32,7 @@ struct violation {
 };
 
 static bool scripted(char const* what, int gpu) {
-  char const* const script = getenv("FAKE_NVML");
+  char const* const script = getenv("PRETEND_NVML");
   char here[64], copy[256], *rest = NULL;
   snprintf(here, sizeof here, "%s@%d", what, gpu);
   snprintf(copy, sizeof copy, "%s", script != NULL ? script : "");
@@ -59,7 +59,7 @@ int nvmlSystemGetDriverVersion(char* out, unsigned size) { return text(out, size
 
 int nvmlDeviceGetHandleByUUID(char const* uuid, void** handle) {
   int const gpu = (int)strtol(uuid + strlen(uuid) - 2, NULL, 16);
-  if (scripted("unknown", gpu) || scripted("mig", gpu) != (strncmp(uuid, "MIG-", 4) == 0)) return not_found;
+  if (getenv("PRETEND_NVML") == NULL || scripted("mig", gpu) != (strncmp(uuid, "MIG-", 4) == 0)) return not_found;
   *handle = (void*)(uintptr_t)(gpu + 1);
   return success;
 }
@@ -116,8 +116,12 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void* handle, unsigned* count, struc
   return success;
 }
 
-int nvmlDeviceGetGraphicsRunningProcesses_v3(void* handle, unsigned* count, struct process* out) {
-  (void)handle, (void)out;
-  *count = 0;
-  return success;
-}
+int nvmlDeviceGetGraphicsRunningProcesses_v3(void*, unsigned* count, struct process*) { return *count = 0, success; }
+
+// What Torch asks itself.
+int nvmlDeviceGetHandleByPciBusId_v2(char const*, void** handle) { return *handle = (void*)1, success; }
+int nvmlDeviceGetComputeRunningProcesses(void*, unsigned* count, void*) { return *count = 0, success; }
+int nvmlSystemGetCudaDriverVersion_v2(int* version) { return *version = 13000, success; }
+int nvmlDeviceGetNvLinkRemoteDeviceType(void*, unsigned, void*) { return not_supported; }
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(void*, unsigned, void*) { return not_supported; }
+int nvmlDeviceGetGpuFabricInfoV(void*, void*) { return not_supported; }
