@@ -17,7 +17,7 @@ import time
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 WHOLE_SECONDS = 470  # of the eight minutes; the rest is for ending what is late
 SMALL_JOB = {"device": "cuda", "warmup": 20, "requests_per_worker": 200, "concurrency_levels": [4],
-             "modes": ["eager", "arena_graph", "arena_planned"], "stream_threads": "fresh", "isolation": "run"}
+             "modes": ["eager", "arena_graph", "arena_planned"]}
 
 
 class Failed(Exception):
@@ -68,7 +68,7 @@ class Machine:
             path = self.folder / f"{name}.job.json"
             path.write_text(json.dumps(job, indent=2))
             job = path
-        done = self.run(self.plateau, *command, job, "-n", 1, "-o", self.folder / name)
+        done = self.run(self.plateau, *command, job, "-n", 1, "-o", self.folder / name, "--fail-on", "none")
         if done.returncode not in allowed:
             raise Failed(f"plateau {command[0]} ended with {done.returncode}: {last_line(done.stderr)}")
         return json.loads((self.folder / name / "summary.json").read_text())
@@ -104,13 +104,13 @@ def device(machine):
     if told.returncode != 0:
         raise Failed(last_line(told.stderr))
     lines = told.stdout.splitlines()
-    driver = next((line.split()[-1] for line in lines if line.split()[0] in ("driver", "cuda_driver")), "unknown")
-    return f"{lines[0].removeprefix('local rank 0: ')}, driver {driver}"
+    driver = [line.strip() for line in lines if line.split()[0] in ("driver", "cuda_driver")]
+    return ", ".join([lines[0].removeprefix("local rank 0: "), *driver])
 
 
 def tests(machine):
     """The tests labelled gpu."""
-    done = machine.run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rs",
+    done = machine.run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rfEs",
                        SOURCE / "tests" / "gpu" / "gpu_test.py", REQUIRE_GPU="1", PLATEAU_BIN=str(machine.build / "bin"),
                        PLATEAU_TEST_BIN=str(machine.build / "tests"), PYTHONPATH=str(SOURCE / "tests" / "support"),
                        PYTHONDONTWRITEBYTECODE="1")
@@ -150,13 +150,13 @@ def compiled(machine):
 def gpu_for_rehearsal(summary):
     """As `plateau rehearse --gpu` takes it: by name if it may be in the table, else by what matters."""
     gpu = summary["ranks"][0]["device"]
-    name = re.search(r"\b(h200|h100|a100|l40s|a10|t4)\b", gpu["name"].lower())
+    name = re.search(r"\b(b200|h200|h100|a100|l40s|l4|a10|t4)\b", gpu["name"].lower())
     return name[1] if name else f"sm={gpu['compute_capability']},memory={gpu['memory_bytes'] >> 30}GiB"
 
 
 def rehearsal(machine):
     """Bytes and segments of a rehearsal are those of the real run."""
-    if machine.run(machine.plateau, "rehearse", "--help").returncode != 0:
+    if "rehearse" not in machine.run(machine.plateau, "--help").stdout:
         raise Skipped("this plateau has no rehearse")
     real = machine.summary_of("real", SMALL_JOB)
     gpu = gpu_for_rehearsal(real)
@@ -230,7 +230,7 @@ def main():
     parser.add_argument("-o", "--output", type=pathlib.Path,
                         default=pathlib.Path(time.strftime("gpu-check-%Y%m%dT%H%M%SZ", time.gmtime())))
     parser.add_argument("checks", nargs="*", metavar="CHECK", help=", ".join(CHECKS))
-    asked = parser.parse_args()
+    asked = parser.parse_intermixed_args()
     if unknown := [name for name in asked.checks if name not in CHECKS]:
         parser.error(f"{unknown[0]}: no such check; there are {', '.join(CHECKS)}")
     if asked.output.exists():

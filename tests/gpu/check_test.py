@@ -38,6 +38,11 @@ def test_it_never_writes_into_a_folder_that_is_there(tmp_path):
     assert done.returncode == 2 and "name a new folder" in done.stderr
 
 
+def test_the_folder_may_come_before_the_checks(tmp_path):
+    done = gpu_check(tmp_path, "-o", "out", "seeds")
+    assert done.returncode == 2 and "seeds: no such check" in done.stderr
+
+
 def test_a_check_that_it_does_not_have_is_refused_with_those_that_it_has(tmp_path):
     done = gpu_check(tmp_path, "seeds")
     assert done.returncode == 2 and "seeds: no such check; there are device, tests, seed" in done.stderr
