@@ -44,7 +44,8 @@ class Machine:
     def run(self, *words, **variables):
         """A program's output (the errors go to the log, too); Failed when it does not end in time."""
         words = [str(word) for word in words]
-        env = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", **variables)
+        env = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                   PLATEAU_CACHE=str(self.folder / "cache"), **variables)  # packages are compiled here, not before
         left = self.deadline - time.monotonic()
         if left <= 0:
             raise Failed("no time was left for it")
@@ -58,6 +59,9 @@ class Machine:
             out, err = end(child)
             self.log.write(out + err)
             raise Failed(f"did not end within {left:.0f} s: {pathlib.Path(words[0]).name} {' '.join(words[1:3])}") from None
+        except KeyboardInterrupt:
+            end(child)
+            raise
         self.log.write(out + err)
         self.log.flush()
         return subprocess.CompletedProcess(words, child.returncode, out, err)

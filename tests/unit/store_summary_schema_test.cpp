@@ -74,6 +74,24 @@ TEST_F(summary_schema, describes_a_summary_of_every_status) {
   EXPECT_EQ(complaint_about(assemble(folder, run_outcome{75, "stopped", "later"}).summary.dump()), "");
 }
 
+TEST_F(summary_schema, describes_what_surrounds_a_gpu) {
+  auto info = synthetic_info(run, 2);
+  info.not_comparable = "ranks 0-1 on node0 have the same GPU";
+  info.ranks[0].device->visible_list = "0,1";
+  info.ranks[0].device->mig = false;
+  info.ranks[1].device->sensors_unavailable = "NVML cannot be loaded";
+  write_run_info(folder, info);
+  auto result = synthetic_result(info, run, {"eager", 2, 0}, 0);
+  result.measured->clock_requests = 12;
+  gpu_state const all{1980, 3201, 689'000, 61, {{"gpu_idle"}}, {{"power", 5}}, {{{42, 1 << 20}, {43, std::nullopt}}}};
+  result.measured->gpu = gpu_course{all, all, all};
+  store(folder, result);
+  result.rank = 1;
+  result.measured->gpu = gpu_course{};
+  store(folder, result);
+  EXPECT_EQ(complaint_about(assemble(folder).summary.dump()), "");
+}
+
 TEST_F(summary_schema, finds_what_is_wrong) {
   auto const good = assemble(folder).summary;
   auto const broken = [&](char const* pointer, json value) {
