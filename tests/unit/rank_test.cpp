@@ -30,6 +30,7 @@ TEST(patience, depends_on_what_the_worker_is_doing) {
   deadlines const limits{1, 2, 3, 4};
   EXPECT_EQ(patience_in(phase::compiling, limits).seconds, 1);
   EXPECT_EQ(patience_in(phase::preparing, limits).seconds, 2);
+  EXPECT_EQ(patience_in(phase::keeping_clocks, limits).seconds, 3);
   EXPECT_EQ(patience_in(phase::timed, limits).seconds, 3);
   EXPECT_EQ(patience_in(phase::soaking, limits).seconds, 3);
   EXPECT_THAT(std::string(patience_in(phase::soaking, limits).did_not), HasSubstr("soak"));
