@@ -79,16 +79,21 @@ class Machine:
 
 
 def end(child):
-    """Politely, so that plateau ends its ranks and workers; then for certain."""
+    """With all of its group: politely, so that plateau ends its ranks and workers; then for certain."""
     for sig, patience in ((signal.SIGTERM, 5), (signal.SIGTERM, 5), (signal.SIGKILL, 10)):
+        until = time.monotonic() + patience
         try:
             os.killpg(child.pid, sig)
-            return child.communicate(timeout=patience)
-        except subprocess.TimeoutExpired:
-            continue
+            while time.monotonic() < until:
+                child.poll()  # else the group keeps its dead leader
+                os.killpg(child.pid, 0)
+                time.sleep(0.05)
         except ProcessLookupError:
             break
-    return "", ""
+    try:
+        return child.communicate(timeout=10)
+    except subprocess.TimeoutExpired:  # something that left the group holds the pipes
+        return "", ""
 
 
 def last_line(text):
