@@ -62,10 +62,10 @@ void prepared_case::keep_clocks_up(std::function<bool()> const& is_over) {
   now_in(phase::keeping_clocks);
   try {
     clock_requests_ = engine_->serve_until(is_over);
-  } catch (...) {
+    context_.main_stream.enter();
+  } catch (...) { // the rank is not listening before it has said start
     failed_at_the_gate_ = std::current_exception();
   }
-  context_.main_stream.enter();
   now_in(phase::waiting);
 }
 
