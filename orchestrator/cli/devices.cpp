@@ -29,7 +29,7 @@ device_info ask(devices_flags const& flags, std::int64_t rank) {
   auto const answer = worker.bring_up([](progress const&) { return std::nullopt; });
   worker.release();
   if (auto const* none = std::get_if<supervisor::no_worker>(&answer))
-    throw input_error(none->reason + " (its log: " + log.string() + ")");
+    throw input_error((none->refused ? "" : "the worker ") + none->reason + " (its log: " + log.string() + ")");
   std::filesystem::remove(log);
   return std::get<device_info>(answer);
 }

@@ -47,6 +47,7 @@ std::vector<std::string> launch_command(launch_plan const& plan) {
 environment launch_environment(launch_plan const& plan, environment env, bool as_root) {
   if (plan.role == launch_role::start_srun) return env;
   env = for_own_launcher(std::move(env));
+  if (plan.launcher_args.empty()) env.emplace("OMPI_MCA_plm", "isolated"); // this host alone: mpirun needs no ssh
   if (as_root) env["OMPI_ALLOW_RUN_AS_ROOT"] = env["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1";
   return env;
 }

@@ -94,19 +94,25 @@ TEST(launch_command, gives_srun_pmix_and_kill_on_bad_exit) {
   EXPECT_THAT(launch_command(plan), IsSupersetOf({"srun", "--mpi=pmix", "--kill-on-bad-exit=1"}));
 }
 
+launch_plan const on_named_hosts{launch_role::start_mpirun, 2, {"--host", "a,b"}, {}};
+
+TEST(launch_environment, needs_no_ssh_on_this_host_alone) {
+  EXPECT_EQ(launch_environment({}, {}, false), (environment{{"OMPI_MCA_plm", "isolated"}}));
+  EXPECT_EQ(launch_environment({}, {{"OMPI_MCA_plm", "rsh"}}, false), (environment{{"OMPI_MCA_plm", "rsh"}}));
+}
+
 TEST(launch_environment, hides_an_outer_launcher_from_mpirun_and_lets_root_run_it) {
-  launch_plan const plan;
-  auto const env = launch_environment(plan, {{"PMIX_RANK", "0"}, {"SLURM_JOB_ID", "7"}, {"HOME", "/"}}, true);
+  auto const env = launch_environment(on_named_hosts, {{"PMIX_RANK", "0"}, {"SLURM_JOB_ID", "7"}, {"HOME", "/"}}, true);
   EXPECT_EQ(env,
             (environment{{"HOME", "/"}, {"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}}));
 }
 
 TEST(launch_environment, keeps_the_users_settings_of_open_mpi_but_not_those_of_an_outer_mpirun) {
   environment const set_by_the_user{{"OMPI_MCA_btl", "tcp,self"}, {"PMIX_MCA_gds", "hash"}};
-  EXPECT_EQ(launch_environment({}, set_by_the_user, false), set_by_the_user);
+  EXPECT_EQ(launch_environment(on_named_hosts, set_by_the_user, false), set_by_the_user);
   auto left_by_mpirun = set_by_the_user;
   left_by_mpirun["OMPI_COMM_WORLD_SIZE"] = "2";
-  EXPECT_EQ(launch_environment({}, left_by_mpirun, false), environment{});
+  EXPECT_EQ(launch_environment(on_named_hosts, left_by_mpirun, false), environment{});
 }
 
 TEST(rank_count, is_what_was_asked_for_else_the_allocations_else_one_per_gpu) {
