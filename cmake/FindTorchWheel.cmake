@@ -18,8 +18,13 @@ find_package_handle_standard_args(TorchWheel REQUIRED_VARS TORCH_SITE TorchWheel
 
 option(PLATEAU_CUDA "Build the CUDA device; needs a torch wheel with CUDA, but no toolkit" ON)
 set(PLATEAU_HAS_CUDA OFF)
-if(PLATEAU_CUDA AND EXISTS ${TORCH_SITE}/torch/lib/libtorch_cuda.so)
+if(NOT PLATEAU_CUDA)
+  message(STATUS "PLATEAU_CUDA is OFF: plateau-worker is built for the CPU alone")
+elseif(EXISTS ${TORCH_SITE}/torch/lib/libtorch_cuda.so)
   set(PLATEAU_HAS_CUDA ON)
+elseif(TorchWheel_FOUND)
+  message(STATUS "The torch wheel in ${TORCH_SITE} has no CUDA: plateau-worker is built for the CPU alone. For GPUs, "
+    "install the torch wheel with CUDA (script/setup does) and configure again")
 endif()
 
 if(TorchWheel_FOUND AND NOT TARGET TorchWheel::torch)

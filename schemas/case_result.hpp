@@ -5,6 +5,7 @@
 #include "schemas/codec.hpp"
 #include "schemas/counters.hpp"
 #include "schemas/device.hpp"
+#include "schemas/gpu_state.hpp"
 
 #include <array>
 #include <cstdint>
@@ -15,7 +16,7 @@
 
 namespace plateau {
 
-inline constexpr format_version case_result_format{"plateau.case_result", 1, 0};
+inline constexpr format_version case_result_format{"plateau.case_result", 1, 1};
 
 enum class case_status { passed, failed, out_of_memory, timed_out, crashed, skipped, missing };
 
@@ -126,7 +127,9 @@ struct measurement {
   std::optional<std::string> counters_unavailable; ///< why the counters cannot tell
   std::vector<memory_point> soak;                  ///< one before the first window, then one after each
   std::optional<attribution> tracked;
-  double harness_ns = 0; ///< the loop's own cost per request: the same loop over noop, one thread
+  double harness_ns = 0;                      ///< the loop's own cost per request: the same loop over noop, one thread
+  std::optional<std::int64_t> clock_requests; ///< CUDA: untimed, between ready and start, to keep the clocks up
+  std::optional<gpu_course> gpu;              ///< CUDA: absent where NVML tells nothing
 
   template <class Visit>
   friend void describe(measurement& x, Visit&& visit) {
@@ -142,6 +145,8 @@ struct measurement {
     visit("soak", x.soak);
     visit("attribution", x.tracked);
     visit("harness_ns", x.harness_ns);
+    visit("clock_requests", x.clock_requests);
+    visit("gpu", x.gpu);
   }
 };
 

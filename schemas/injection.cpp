@@ -36,6 +36,10 @@ std::vector<fault_entry> make_entries() {
           {fault::hang, "a request never returns", keys()},
           {fault::crash, "the worker dies of SIGSEGV", keys()},
           {fault::oom, "a request allocates more than the device has", keys()},
+          {fault::device_error,
+           "a request reads out of range: on CUDA the device is lost to the worker, as after any illegal "
+           "access; on the CPU the case fails",
+           keys()},
           {fault::garbage, "the worker sends its rank bytes that are no frame", keys()}};
 }
 

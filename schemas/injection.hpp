@@ -24,12 +24,13 @@
 /// thread's requests from there. leak and slow act on every stream thread, the others once, on the first.
 namespace plateau {
 
-enum class fault { leak, slow, hang, crash, oom, garbage };
+enum class fault { leak, slow, hang, crash, oom, device_error, garbage };
 
 constexpr auto names(fault) {
-  return std::array{std::pair{fault::leak, "leak"}, std::pair{fault::slow, "slow"},
-                    std::pair{fault::hang, "hang"}, std::pair{fault::crash, "crash"},
-                    std::pair{fault::oom, "oom"},   std::pair{fault::garbage, "garbage"}};
+  return std::array{std::pair{fault::leak, "leak"},      std::pair{fault::slow, "slow"},
+                    std::pair{fault::hang, "hang"},      std::pair{fault::crash, "crash"},
+                    std::pair{fault::oom, "oom"},        std::pair{fault::device_error, "device_error"},
+                    std::pair{fault::garbage, "garbage"}};
 }
 
 /// A fault and whom it hits.

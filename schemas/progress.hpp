@@ -17,6 +17,7 @@ enum class phase : std::uint32_t {
   preparing,       ///< weights, inputs, the mode, the output check
   warming_up,      ///< untimed requests
   waiting,         ///< ready, at the gate
+  keeping_clocks,  ///< the same on CUDA: untimed requests until the rank says what is next
   timed,           ///< the timed requests
   soaking,         ///< the memory phase
   finishing,       ///< second output check, sending the result
@@ -24,12 +25,17 @@ enum class phase : std::uint32_t {
 };
 
 constexpr auto names(phase) {
-  return std::array{
-      std::pair{phase::starting, "starting"},     std::pair{phase::idle, "idle"},
-      std::pair{phase::compiling, "compiling"},   std::pair{phase::preparing, "preparing"},
-      std::pair{phase::warming_up, "warming up"}, std::pair{phase::waiting, "waiting"},
-      std::pair{phase::timed, "timed"},           std::pair{phase::soaking, "soaking"},
-      std::pair{phase::finishing, "finishing"},   std::pair{phase::checking_fabric, "checking the fabric"}};
+  return std::array{std::pair{phase::starting, "starting"},
+                    std::pair{phase::idle, "idle"},
+                    std::pair{phase::compiling, "compiling"},
+                    std::pair{phase::preparing, "preparing"},
+                    std::pair{phase::warming_up, "warming up"},
+                    std::pair{phase::waiting, "waiting"},
+                    std::pair{phase::keeping_clocks, "keeping the clocks up"},
+                    std::pair{phase::timed, "timed"},
+                    std::pair{phase::soaking, "soaking"},
+                    std::pair{phase::finishing, "finishing"},
+                    std::pair{phase::checking_fabric, "checking the fabric"}};
 }
 
 /// Shared memory between a rank and its worker: the worker stores, the rank looks, nobody waits. A mapping of

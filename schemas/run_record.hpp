@@ -15,7 +15,7 @@
 
 namespace plateau {
 
-inline constexpr format_version run_info_format{"plateau.run", 1, 1};
+inline constexpr format_version run_info_format{"plateau.run", 1, 2};
 inline constexpr format_version run_outcome_format{"plateau.outcome", 1, 0};
 
 /// One rank of a run: where it ran and on what.
@@ -65,6 +65,8 @@ struct run_info {
   std::vector<std::string> warnings;
   gates fail_on;
   std::optional<fabric_record> fabric; ///< absent in runs older than the check
+  /// Why this run's figures are not those of a GPU, and not to be held against another run's, if so.
+  std::optional<std::string> not_comparable;
 
   template <class Visit>
   friend void describe(run_info& x, Visit&& visit) {
@@ -79,6 +81,7 @@ struct run_info {
     visit("warnings", x.warnings);
     visit("fail_on", x.fail_on);
     visit("fabric", x.fabric);
+    visit("not_comparable", x.not_comparable);
   }
 };
 

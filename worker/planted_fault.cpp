@@ -6,6 +6,9 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/record_function.h>
 
 #include <csignal>
@@ -87,6 +90,13 @@ void run_out_of_memory(device const& dev) {
   allocate(2 * all, dev.torch_device());
 }
 
+// PyTorch checks an index on the CPU before it reads; on CUDA the kernel that reads does. The copy waits for it.
+void read_out_of_range(device const& dev) {
+  auto const options = at::TensorOptions().device(dev.torch_device());
+  constexpr std::int64_t size = 4;
+  at::index_select(at::zeros({size}, options), 0, at::full({1}, size, options.dtype(at::kLong))).cpu();
+}
+
 // A length over the largest frame, so that the rank knows at once.
 void send_garbage(device const&) { protocol::send_frame(protocol::socket_fd, std::vector<std::uint8_t>(64, 0xff)); }
 
@@ -103,6 +113,7 @@ std::unique_ptr<planted_fault> make_fault(injection const& planted, std::size_t 
   case fault::hang: return once(hang);
   case fault::crash: return once(crash);
   case fault::oom: return once(run_out_of_memory);
+  case fault::device_error: return once(read_out_of_range);
   case fault::garbage: return once(send_garbage);
   }
   return nullptr;

@@ -53,10 +53,24 @@ prepared_case::prepared_case(worker_context const& context, case_id id)
   compute_references();
   warm_up();
   check_outputs("before the timed window");
+  series_ = make_series(threads(), static_cast<std::size_t>(context.run.requests_per_worker));
+  now_in(phase::waiting);
+}
+
+void prepared_case::keep_clocks_up(std::function<bool()> const& is_over) {
+  if (!context_.dev.slows_when_idle()) return;
+  now_in(phase::keeping_clocks);
+  try {
+    clock_requests_ = engine_->serve_until(is_over);
+  } catch (...) {
+    failed_at_the_gate_ = std::current_exception();
+  }
+  context_.main_stream.enter();
   now_in(phase::waiting);
 }
 
 case_result prepared_case::run(std::function<void(memory_point const&)> const& report) {
+  if (failed_at_the_gate_) std::rethrow_exception(failed_at_the_gate_);
   measurement m;
   arm_faults(true);
   measure_timed(m);
@@ -187,23 +201,25 @@ void prepared_case::judge_output(std::size_t thread, output_copy const& output, 
 }
 
 void prepared_case::measure_timed(measurement& m) {
-  auto series = make_series(threads(), static_cast<std::size_t>(context_.run.requests_per_worker));
   auto& dev = context_.dev;
   dev.wait_idle();
+  auto const before = dev.read_sensors();
   dev.reset_peak();
   m.pre = dev.read_counters();
   m.outside_pre_bytes = dev.outside_bytes();
 
   now_in(phase::timed);
-  engine_->run_timed(series);
+  engine_->run_timed(series_);
 
   m.post = quiet_counters();
   m.outside_post_bytes = dev.outside_bytes();
   m.counters_unavailable = dev.counters_unavailable();
-  m.start_ns = std::move(series.start_ns);
-  m.latency_ns = std::move(series.latency_ns);
-  m.gate_ns = series.gate_ns;
-  m.wall_ns = series.wall_ns;
+  if (before) m.gpu = gpu_course{*before, dev.read_sensors().value_or(gpu_state{}), {}};
+  m.clock_requests = clock_requests_;
+  m.start_ns = std::move(series_.start_ns);
+  m.latency_ns = std::move(series_.latency_ns);
+  m.gate_ns = series_.gate_ns;
+  m.wall_ns = series_.wall_ns;
 }
 
 void prepared_case::soak(measurement& m, std::function<void(memory_point const&)> const& report) {
@@ -221,6 +237,7 @@ void prepared_case::soak(measurement& m, std::function<void(memory_point const&)
     engine_->soak_for(windows, static_cast<std::int64_t>(*seconds * 1e9), at_rest);
   else
     engine_->soak(windows, requests_each, at_rest);
+  if (m.gpu) m.gpu->after_soak = context_.dev.read_sensors();
   m.tracked = track(requests_each);
 }
 

@@ -12,6 +12,7 @@
 #include "worker/programs/program.hpp"
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -41,6 +42,11 @@ public:
   prepared_case(worker_context const& context, case_id id);
   prepared_case(prepared_case const&) = delete;
   prepared_case& operator=(prepared_case const&) = delete;
+
+  /// Once ready, on a device that slows when it is idle: untimed requests on the prepared streams until `is_over`,
+  /// which is asked before each and from every stream thread. They leave no trace in what run() measures. What goes
+  /// wrong with them is thrown by run().
+  void keep_clocks_up(std::function<bool()> const& is_over);
 
   /// The timed window, the soak (each point is reported as it is taken), the tracked window, the outputs once more.
   /// Call once. Throws as the constructor does.
@@ -78,6 +84,10 @@ private:
   std::vector<std::unique_ptr<executor>> executors_;
   std::vector<std::unique_ptr<faulty_request>> faulty_; // around executors, where something is planted
   std::optional<load_engine> engine_;
+
+  timed_series series_; // room for the timed window
+  std::optional<std::int64_t> clock_requests_;
+  std::exception_ptr failed_at_the_gate_;
 
   std::vector<std::vector<double>> references_; // by stream thread; empty for a program without an output
   output_check outputs_;

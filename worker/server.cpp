@@ -15,6 +15,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <poll.h>
 #include <string>
 #include <unistd.h>
 #include <variant>
@@ -84,6 +85,7 @@ private:
       case_.emplace(context, p.id);
       send(protocol::ready{});
     });
+    if (case_) case_->keep_clocks_up([this] { return there_is_more_to_read(); });
   }
 
   void answer(protocol::start const&) {
@@ -106,6 +108,12 @@ private:
   }
 
   void answer(protocol::stop const&) {}
+
+  // The next command, or the end of the connection.
+  bool there_is_more_to_read() const {
+    pollfd socket{socket_, POLLIN, 0};
+    return !received_.empty() || poll(&socket, 1, 0) != 0;
+  }
 
   worker_context const& greeted(char const* command) const {
     if (!context_) throw format_error(std::string(command) + " before hello");

@@ -2,6 +2,7 @@
 #include "orchestrator/analysis/result_summary.hpp"
 
 #include "orchestrator/analysis/across_ranks.hpp"
+#include "orchestrator/analysis/gpu_course.hpp"
 
 #include <algorithm>
 #include <array>
@@ -325,6 +326,8 @@ json rank_entry(run_record const& run, scope const& all, case_result const& resu
   out["start_skew_ns"] = start_skew_ns(run, all, result);
   out["outside_pre_bytes"] = result.measured->outside_pre_bytes;
   out["outside_post_bytes"] = result.measured->outside_post_bytes;
+  if (result.measured->clock_requests) out["clock_requests"] = *result.measured->clock_requests;
+  if (result.measured->gpu) out["gpu"] = gpu_entry(*result.measured);
   if (result.outputs) out["output_check"]["digests"] = result.outputs->digests;
   if (result.package) out["package"] = encode(*result.package);
   out["soak"] = soak_columns(result.measured->soak);

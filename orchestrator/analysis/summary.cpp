@@ -2,12 +2,14 @@
 #include "orchestrator/analysis/summary.hpp"
 
 #include "orchestrator/analysis/fabric.hpp"
+#include "orchestrator/analysis/gpu_course.hpp"
 #include "orchestrator/analysis/noise.hpp"
 #include "orchestrator/analysis/outcome.hpp"
 #include "orchestrator/analysis/result_summary.hpp"
 #include "orchestrator/analysis/stream_cost.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -22,7 +24,9 @@ json case_on_rank(std::optional<case_result> const& result, std::int64_t rank) {
   out["attempt"] = result->attempt;
   out["started"] = result->started;
   out["seconds"] = number(result->seconds);
-  out["warnings"] = result->warnings;
+  auto warnings = result->warnings;
+  if (result->measured) std::ranges::copy(gpu_warnings(*result->measured), std::back_inserter(warnings));
+  out["warnings"] = warnings;
   if (!result->soak_so_far.empty()) out["soak"] = soak_columns(result->soak_so_far);
   return out;
 }

@@ -41,6 +41,8 @@ exit_code devices(devices_flags const& flags) {
               << d.name << ", " << d.memory_bytes / (1 << 20) << " MiB, CPUs " << d.cpu_set
               << (d.uuid ? ", " + *d.uuid : "") << '\n';
     for (auto const& [what, version] : d.versions) std::cout << "    " << what << ' ' << version << '\n';
+    if (d.sensors_unavailable)
+      std::cout << "    no clocks, power or other processes: " << *d.sensors_unavailable << '\n';
   }
   return exit_code::good;
 }

@@ -27,7 +27,7 @@ struct run_flags {
   std::vector<std::string> launch_args;
   std::optional<std::string> fail_on;
   std::string blind_to; ///< for selftest's own test
-  bool dry_run = false;
+  bool dry_run = false, allow_shared_gpu = false;
   double grace = 30;
   std::string worker;
   bool as_rank = false, folder_is_ours = false;
@@ -51,6 +51,7 @@ std::vector<std::string> rank_program(run_flags const& flags, launch_plan const&
                              "--expected-ranks", std::to_string(plan.ranks)});
   if (flags.fail_on) words.push_back("--fail-on=" + *flags.fail_on);
   if (!flags.blind_to.empty()) words.push_back("--blind-to=" + flags.blind_to);
+  if (flags.allow_shared_gpu) words.push_back("--allow-shared-gpu");
   if (!flags.folder) words.push_back("--folder-is-ours");
   return words;
 }
@@ -93,6 +94,7 @@ exit_code as_rank(run_flags const& flags) {
   options.launcher = flags.started_by;
   options.expected_ranks = flags.expected_ranks ? flags.expected_ranks : launched_ranks(current_environment());
   options.fail_on = gates_of(flags);
+  options.allow_shared_gpu = flags.allow_shared_gpu;
   options.blind_to = flags.blind_to;
   options.grace = std::chrono::duration<double>(flags.grace);
   options.command_line =
@@ -158,6 +160,8 @@ run_subcommand add_run(CLI::App& program) {
   command->add_option("--fail-on", flags->fail_on,
                       "checks whose findings make the run bad, exit code 4: " + check_names() +
                           ", or none; by default growing");
+  command->add_flag("--allow-shared-gpu", flags->allow_shared_gpu,
+                    "run although ranks have the same GPU; the run is marked as not comparable");
   command->add_option("--grace", flags->grace, "seconds that the current case gets after Ctrl-C")
       ->check(CLI::Range(0.0, 86400.0));
   command->add_option("--worker", flags->worker, "")->group("");

@@ -6,6 +6,7 @@
 #include "orchestrator/launch/run_line.hpp"
 #include "orchestrator/rank/agreement.hpp"
 #include "orchestrator/rank/communicator.hpp"
+#include "orchestrator/rank/placement.hpp"
 #include "orchestrator/rank/preflight.hpp"
 #include "orchestrator/rank/shared_folder.hpp"
 #include "orchestrator/rank/signals.hpp"
@@ -93,10 +94,12 @@ private:
   shared_folder folder_;
   std::optional<supervisor> supervisor_;
   std::optional<steady_clock::time_point> asked_to_stop_;
+  std::optional<std::string> not_comparable_;
 
   void agree_on_job();
   std::vector<rank_info> bring_up_workers();
   void settle_device(std::vector<rank_info> const& infos);
+  void look_at_placement(std::vector<rank_info> const& infos);
   fabric_record look_at_fabric(std::vector<rank_info> const& infos);
   void refuse_if_unfit(fabric_record const& fabric);
   void write_down_the_run(std::vector<rank_info> const& infos, fabric_record const& fabric);
@@ -116,6 +119,7 @@ rank_end rank_run::run() {
   folder_.make(options_.folder, options_.folder_is_ours, job_.name);
   auto const infos = bring_up_workers();
   settle_device(infos);
+  look_at_placement(infos);
   auto const fabric = look_at_fabric(infos);
   decided_by_rank_0(
       ranks_, [&] { return write_down_the_run(infos, fabric), ""; }, "writing run.json");
@@ -193,6 +197,17 @@ void rank_run::settle_device(std::vector<rank_info> const& infos) {
   supervisor_->set_job(job_);
 }
 
+// Two ranks on one GPU measure each other.
+void rank_run::look_at_placement(std::vector<rank_info> const& infos) {
+  auto const shared = shared_gpus(infos);
+  if (shared.empty()) return;
+  if (!options_.allow_shared_gpu)
+    throw refused(shared +
+                  "; let every rank of a host see all of its GPUs, or each rank one of its own (srun --gpus-per-node, "
+                  "not mpirun within --gpus-per-task), or measure all the same with --allow-shared-gpu");
+  not_comparable_ = shared + ", so they were measuring each other";
+}
+
 fabric_record rank_run::look_at_fabric(std::vector<rank_info> const& infos) {
   if (job_.fabric == "off") return {fabric_status::not_checked, "the job says \"fabric\": \"off\"", {}};
   auto const why_not = why_no_fabric(infos);
@@ -230,10 +245,12 @@ void rank_run::write_down_the_run(std::vector<rank_info> const& infos, fabric_re
   info.job = to_json(job_);
   info.ranks = infos;
   info.fabric = fabric;
+  info.not_comparable = not_comparable_;
   auto const device = infos.front().device ? infos.front().device->name : std::string("no device");
   voice_.say(run_line::kind::note, job_.name + ": " + std::to_string(cases_of(job_).size()) + " cases on " +
                                        std::to_string(infos.size()) + (infos.size() == 1 ? " rank" : " ranks") + ", " +
                                        device);
+  if (not_comparable_) voice_.say(run_line::kind::note, "WARNING: not comparable: " + *not_comparable_);
   note_crowding(infos, info.warnings);
   bool const expected = job_.device == "cuda" && infos.size() > 1 && job_.fabric != "off";
   if (fabric.status == fabric_status::passed || (fabric.status == fabric_status::not_checked && expected))

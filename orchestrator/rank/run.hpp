@@ -26,7 +26,8 @@ struct rank_options {
   std::chrono::duration<double> grace{30};     ///< for the current case, after a request to stop
   std::vector<std::string> command_line;
   gates fail_on;
-  std::string blind_to; ///< as assemble() takes it
+  bool allow_shared_gpu = false; ///< run although ranks have the same GPU, and mark the run
+  std::string blind_to;          ///< as assemble() takes it
 };
 
 /// What rank 0 knows at the end; the other ranks: exit_code::good, always, since a rank that exits with an

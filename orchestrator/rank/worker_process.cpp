@@ -107,6 +107,7 @@ patience patience_in(phase p, deadlines const& limits) {
   switch (p) {
   case phase::compiling: return {limits.compile, "did not finish compiling the package"};
   case phase::warming_up: return {limits.stall, "finished no warm-up request"};
+  case phase::keeping_clocks: return {limits.stall, "finished no request to keep the clocks up"};
   case phase::timed: return {limits.stall, "finished no timed request"};
   case phase::soaking: return {limits.stall, "finished no soak request"};
   case phase::checking_fabric: // the worker has this deadline itself; twice, so that it can say what it was waiting for

@@ -142,6 +142,12 @@ std::string finding_lines(json const& summary, table_style style) {
   return text;
 }
 
+std::string comparability_line(json const& summary, table_style style) {
+  auto const& run = summary["run"];
+  if (!run.contains("not_comparable")) return "";
+  return painted("not comparable", yellow, style) + "  " + run["not_comparable"].get<std::string>() + "\n";
+}
+
 // What workers warned of, each text once, with where it was said first.
 std::string warning_lines(json const& summary, table_style style) {
   std::vector<std::pair<std::string, std::vector<std::string>>> warnings; // text, and "case, rank N" for each time
@@ -209,7 +215,7 @@ std::string table(json const& summary, table_style style) {
   body b;
   auto text = header(summary["meta"]) + case_lines(summary, b, style);
   text += footnotes(b) + finding_lines(summary, style);
-  text += warning_lines(summary, style);
+  text += warning_lines(summary, style) + comparability_line(summary, style);
   if (summary["results"].empty()) return text + "nothing was measured\n";
   if (auto const noise = summary["noise"]["told"].get<std::string>(); !noise.empty()) text += noise + "\n";
   return text + memory_line(summary, style) + verdict_line(summary, style);

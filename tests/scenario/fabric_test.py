@@ -98,16 +98,16 @@ def test_a_check_that_failed_is_measured_without_when_the_user_says_so(tmp_path)
     assert summary(folder)["fabric"]["reason"] == 'the job says "fabric": "off"'
 
 
-@pytest.mark.parametrize("script, fields, why", [
-    ([], {"device": "cpu"}, "has no GPU"),
-    ([{"do": "same_gpu"}], {}, "ranks 0 and 1 on "),
+@pytest.mark.parametrize("script, flags, fields, why", [
+    ([], [], {"device": "cpu"}, "has no GPU"),
+    ([{"do": "same_gpu"}], ["--allow-shared-gpu"], {}, "ranks 0 and 1 on "),
 ])
-def test_where_there_is_no_fabric_auto_goes_on_and_check_is_refused(tmp_path, script, fields, why):
-    done, folder = check(tmp_path, script=script, **fields)
+def test_where_there_is_no_fabric_auto_goes_on_and_check_is_refused(tmp_path, script, flags, fields, why):
+    done, folder = check(tmp_path, *flags, script=script, **fields)
     assert done.returncode == 0, done.stderr
     assert summary(folder)["fabric"]["status"] == "not_checked" and why in summary(folder)["fabric"]["reason"]
     (tmp_path / "checked").mkdir()
-    done, folder = check(tmp_path / "checked", "--fabric", "check", script=script, **fields)
+    done, folder = check(tmp_path / "checked", "--fabric", "check", *flags, script=script, **fields)
     assert done.returncode == 2 and why in done.stderr, done.stderr
     assert '"fabric": "check" needs at least two ranks, each with a GPU of its own' in done.stderr
     assert not folder.exists()

@@ -8,6 +8,7 @@ import pytest
 from plateau_test import assert_attribution_adds_up, BIN, PLATEAU, environment, plateau, statuses, summary
 
 PRETEND_GPU = BIN.parent / "pretend_gpu"
+SMALL = {"modes": ["arena"], "concurrency_levels": [1]}
 JOB = {
     "device": "cuda", "hidden": 64, "batch": 2, "seq_len": 8, "warmup": 5, "requests_per_worker": 20,
     "concurrency_levels": [1, 3], "modes": ["eager", "arena_graph", "arena_planned"],
@@ -92,8 +93,8 @@ def test_a_device_that_fills_up_is_out_of_memory_and_keeps_its_curve(tmp_path):
 
 
 def test_a_broken_device_costs_its_case_and_the_next_has_a_new_worker(tmp_path):
-    done, folder = run(tmp_path, "-n", "1", gpu={"PRETEND_BREAKS_AFTER": "25"}, modes=["eager"], concurrency_levels=[3, 1],
-                       requests_per_worker=4, soak={"windows": 0})
+    done, folder = run(tmp_path, "-n", "1", "--inject", "device_error:case=eager.c3", gpu={"PRETEND_BREAKS_AT": "indexSelect"},
+                       modes=["eager"], concurrency_levels=[3, 1], requests_per_worker=4, soak={"windows": 0})
     assert done.returncode == 3, done.stderr
     assert statuses(folder) == {"eager.c3": "crashed", "eager.c1": "passed"}
     assert "illegal memory access" in next(c for c in summary(folder)["cases"] if c["case_id"] == "eager.c3")["reason"]
@@ -110,3 +111,53 @@ def test_more_ranks_than_devices_are_refused_with_the_devices_named(tmp_path):
     done, _ = run(tmp_path, "-n", "3")
     assert done.returncode != 0
     assert "3 ranks" in done.stderr and "2 CUDA devices" in done.stderr and "GPU-" in done.stderr
+
+
+def test_one_visible_device_is_taken_whatever_the_local_rank(tmp_path):
+    done, folder = run(tmp_path, "-n", "1", gpu={"PRETEND_DEVICES": "8", "CUDA_VISIBLE_DEVICES": "5"}, **SMALL)
+    assert done.returncode == 0, done.stderr
+    device = summary(folder)["ranks"][0]["device"]
+    assert (device["index"], device["visible_list"], device["pci_bus_id"]) == (0, "5", "0000:06:00.0")
+
+
+@pytest.mark.parametrize("devices", ["1", "2", "8"])
+def test_two_ranks_that_see_the_same_one_device_are_refused_and_leave_no_folder(tmp_path, devices):
+    done, folder = run(tmp_path, "-n", "2", gpu={"PRETEND_DEVICES": devices, "CUDA_VISIBLE_DEVICES": "0"}, **SMALL)
+    assert done.returncode == 2, done.stderr
+    for part in ("ranks 0-1 on ", " have the same GPU GPU-", "rank 0: CUDA_VISIBLE_DEVICES=0, rank 1: CUDA_VISIBLE_DEVICES=0",
+                 "--allow-shared-gpu"):
+        assert part in done.stderr, done.stderr
+    assert not folder.exists()
+
+
+def test_ranks_may_share_a_device_when_told_so_and_the_run_says_that_it_cannot_be_compared(tmp_path):
+    done, folder = run(tmp_path, "-n", "2", "--allow-shared-gpu", gpu={"PRETEND_DEVICES": "1"}, **SMALL)
+    assert done.returncode == 0, done.stderr
+    why = summary(folder)["run"]["not_comparable"]
+    assert "ranks 0-1 on " in why and "CUDA_VISIBLE_DEVICES is not set" in why
+    assert json.loads((folder / "run.json").read_text())["not_comparable"] == why
+    assert f"not comparable  {why}" in plateau("show", folder, cwd=folder).stdout
+    assert f"WARNING: not comparable: {why}" in done.stderr
+
+
+def test_what_is_around_a_gpu_is_recorded_and_warned_of_with_its_rank(tmp_path):
+    done, folder = run(tmp_path, "-n", "2", gpu={"PRETEND_NVML": "foreign@1,held_down@1"}, **SMALL)
+    assert done.returncode == 0, done.stderr
+    first, second = results(folder)["arena.c1"]["ranks"]
+    assert first["gpu"]["before"]["sm_clock_mhz"] == 1980 and first["gpu"]["after_soak"]["other_processes"] == []
+    assert first["gpu"]["held_down_in_window"]["power"] == 0 and second["gpu"]["held_down_in_window"]["power"] > 0.3
+    assert [p["pid"] for p in second["gpu"]["after"]["other_processes"]] == [4242, 4343]
+    warned = [w for w in plateau("show", folder, cwd=folder).stdout.splitlines() if w.startswith("warning")]
+    assert warned == ["warning  arena.c1, rank 1: other processes had memory on the GPU: pid 4242 (2 GiB), pid 4343",
+                      "warning  arena.c1, rank 1: the GPU's clocks were held down in the timed window by: power"]
+
+
+def test_without_nvml_a_run_says_so_and_has_no_figures_of_it(main_run):
+    for rank in summary(main_run)["ranks"]:
+        assert rank["device"]["sensors_unavailable"] and "mig" not in rank["device"]
+    assert all("gpu" not in rank for result in results(main_run).values() for rank in result["ranks"])
+
+
+def test_the_clocks_are_kept_up_before_each_gate(main_run):
+    kept = [rank["clock_requests"] for result in results(main_run).values() for rank in result["ranks"]]
+    assert len(kept) == 16 and sum(kept) > 0

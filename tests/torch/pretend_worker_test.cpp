@@ -5,8 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <map>
 #include <string>
+#include <thread>
 
 namespace {
 
@@ -94,6 +96,25 @@ TEST(a_cuda_worker, says_what_device_it_has_and_that_it_is_pretended) {
   EXPECT_EQ(d.settings->at("allow_tf32"), "true");
   EXPECT_EQ(d.settings->at("max_split_size_bytes"), std::to_string(64 * MiB));
   EXPECT_EQ(d.settings->at("cublas_workspace_bytes"), "8519680");
+}
+
+TEST(a_cuda_worker, says_why_its_sensors_tell_nothing) {
+  real_worker worker(pretend_gpu({{"PRETEND_NVML", "broken"}}));
+  auto const d = worker.greet(small_job());
+  EXPECT_EQ(d.sensors_unavailable, "NVML does not start: Driver Not Loaded");
+  EXPECT_FALSE(worker.run({"eager", 1}).measured->gpu.has_value());
+}
+
+TEST(a_cuda_worker, reads_its_sensors_at_the_quiet_points) {
+  real_worker worker(pretend_gpu({{"PRETEND_NVML", "foreign,held_down"}}));
+  auto const d = worker.greet(small_job());
+  EXPECT_EQ(d.versions.at("driver"), "580.00");
+  EXPECT_EQ(d.mig, false);
+  EXPECT_EQ(d.sensors_unavailable, std::nullopt);
+  auto const gpu = worker.run({"eager", 1}).measured->gpu.value();
+  EXPECT_EQ(gpu.before.sm_clock_mhz, 1980);
+  EXPECT_EQ(gpu.after_soak->others->size(), 2u);
+  EXPECT_GT(gpu.after.held_down_by[0].nanoseconds, gpu.before.held_down_by[0].nanoseconds);
 }
 
 TEST(a_cuda_worker, is_the_choice_of_auto_where_a_gpu_is_visible) {
@@ -299,9 +320,71 @@ TEST(a_cuda_case, runs_out_of_memory_when_that_is_planted) {
   EXPECT_EQ(events_in_window(worker.run({"eager", 2})), 9 * 2 * timed);
 }
 
-TEST(a_cuda_worker, whose_device_breaks_says_so_and_ends) {
-  real_worker worker(pretend_gpu({{"PRETEND_BREAKS_AFTER", "40"}}));
+// Of all stream threads, until there is something to read.
+std::int64_t requests_so_far(real_worker const& worker) {
+  std::int64_t sum = 0;
+  for (auto const& thread : worker.seen().threads) sum += thread.requests;
+  return sum;
+}
+
+void wait_for_requests_beyond(real_worker const& worker, std::int64_t count) {
+  while (requests_so_far(worker) <= count) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+class at_the_gate : public testing::TestWithParam<char const*> {};
+INSTANTIATE_TEST_SUITE_P(of, at_the_gate, testing::Values("persistent", "fresh"),
+                         [](auto const& threads) { return threads.param + std::string("_threads"); });
+
+TEST_P(at_the_gate, a_cuda_case_keeps_the_clocks_up_and_leaves_no_trace_of_it) {
+  auto j = small_job();
+  j.stream_threads = GetParam();
+  real_worker worker(pretend_gpu({{"PRETEND_MAJOR", "8"}}));
+  worker.greet(j);
+  for (auto const* mode : {"eager", "arena_graph"}) {
+    worker.send(protocol::prepare{{mode, 2}});
+    worker.receive_a<protocol::ready>();
+    auto const ready = requests_so_far(worker);
+    wait_for_requests_beyond(worker, ready + 500);
+    EXPECT_EQ(worker.seen().now, phase::keeping_clocks);
+    auto const r = worker.start();
+    EXPECT_GT(r.measured->clock_requests.value(), 500);
+    bool const fresh = GetParam() == std::string_view("fresh");
+    if (std::string_view(mode) != "eager")
+      EXPECT_EQ(events_in_window(r), 0) << mode;
+    else
+      EXPECT_EQ(events_in_window(r), 9 * 2 * timed + (fresh ? 2 * 2 : 0)); // fresh threads take two workspaces each
+    EXPECT_EQ(change<&counters::device_frees>(r.measured->pre, r.measured->post), 0);
+  }
+}
+
+TEST(a_cuda_worker_that_keeps_the_clocks_up, ends_when_it_is_told_to_stop_and_when_its_rank_is_gone) {
+  for (bool const told : {true, false}) {
+    real_worker worker(pretend_gpu());
+    worker.greet(small_job());
+    worker.send(protocol::prepare{{"eager", 2}});
+    worker.receive_a<protocol::ready>();
+    wait_for_requests_beyond(worker, requests_so_far(worker));
+    if (told)
+      worker.send(protocol::stop{});
+    else
+      worker.close();
+    EXPECT_EQ(worker.exit_code(), 0);
+  }
+}
+
+TEST(a_cuda_worker_that_keeps_the_clocks_up, takes_another_case_instead) {
+  real_worker worker(pretend_gpu());
   worker.greet(small_job());
+  worker.send(protocol::prepare{{"eager", 2}});
+  worker.receive_a<protocol::ready>();
+  EXPECT_EQ(events_in_window(worker.run({"arena_planned", 1})), 0);
+}
+
+TEST(a_cuda_worker, whose_device_breaks_says_so_and_ends) {
+  real_worker worker(pretend_gpu({{"PRETEND_BREAKS_AT", "indexSelect"}}));
+  auto j = small_job();
+  j.inject = {"device_error"};
+  worker.greet(j);
   worker.send(protocol::prepare{{"eager", 2}});
   worker.receive_a<protocol::ready>();
   worker.send(protocol::start{});

@@ -83,6 +83,10 @@ device_info real_worker::greet(job const& run) {
 case_result real_worker::run(case_id const& id, std::vector<memory_point>* points) {
   send(protocol::prepare{id});
   receive_a<protocol::ready>();
+  return start(points);
+}
+
+case_result real_worker::start(std::vector<memory_point>* points) {
   send(protocol::start{});
   while (true) {
     auto e = receive();

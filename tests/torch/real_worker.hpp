@@ -36,6 +36,9 @@ public:
   /// hello with this job, and its answer.
   device_info greet(job const& run);
 
+  /// start of the case that is ready, to its result; its points go to `points` as they come.
+  case_result start(std::vector<memory_point>* points = nullptr);
+
   /// prepare and start of one case; its points go to `points` as they come.
   case_result run(case_id const& id, std::vector<memory_point>* points = nullptr);
 

@@ -142,6 +142,15 @@ TEST(planted_oom, is_the_allocator_s_own_and_leaves_a_worker_that_goes_on) {
   EXPECT_EQ(worker.run({"arena", 1}).status, case_status::passed);
 }
 
+TEST(planted_device_error, fails_its_case_on_the_cpu_whose_worker_goes_on) {
+  real_worker worker;
+  worker.greet(small_job({"device_error:case=eager.c2,after=5"}));
+  auto const failure = failure_of(worker, {"eager", 2});
+  EXPECT_EQ(failure.status, case_status::failed);
+  EXPECT_THAT(failure.reason, HasSubstr("out of range"));
+  EXPECT_EQ(worker.run({"arena", 1}).status, case_status::passed);
+}
+
 TEST(planted_crash, ends_the_worker_by_sigsegv_in_the_timed_window) {
   real_worker worker;
   worker.greet(small_job({"crash:after=5"}));

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -72,6 +73,33 @@ TEST_P(load_engine_test, each_thread_serves_exactly_its_requests) {
     EXPECT_EQ(fake.dropped, 62);
     EXPECT_FALSE(fake.order_broken);
   }
+}
+
+TEST_P(load_engine_test, serves_until_it_is_over_and_tells_how_many_requests_that_were) {
+  auto& e = engine(3, GetParam());
+  std::atomic<int> asked = 0;
+  auto const served = e.serve_until([&] { return ++asked > 100; });
+  std::int64_t sum = 0;
+  for (auto const& fake : fakes) {
+    EXPECT_FALSE(fake.in_flight);
+    sum += fake.dropped;
+  }
+  EXPECT_EQ(served, sum);
+  EXPECT_GT(served, 0);
+  EXPECT_EQ(e.serve_until([] { return true; }), 0) << "over before it began";
+}
+
+TEST_F(load_engine_test, until_it_is_over_the_calling_thread_stands_for_fresh_threads) {
+  auto& e = engine(2, thread_life::fresh);
+  std::int64_t rounds = 0;
+  EXPECT_EQ(e.serve_until([&] { return rounds++ == 5; }), 2 * 5);
+  for (auto const& fake : fakes) EXPECT_EQ(fake.threads, std::set{std::this_thread::get_id()});
+}
+
+TEST_P(load_engine_test, what_fails_until_it_is_over_is_thrown) {
+  auto& e = engine(2, GetParam());
+  fakes[1].fails_at = 3;
+  EXPECT_THROW(e.serve_until([] { return false; }), std::runtime_error);
 }
 
 TEST_P(load_engine_test, a_timed_window_fills_ascending_series_that_end_at_its_wall_time) {

@@ -4,6 +4,7 @@
 #include "worker/device/choose_gpu.hpp"
 #include "worker/device/device.hpp"
 #include "worker/device/device_stats.hpp"
+#include "worker/device/nvml.hpp"
 
 #include <ATen/Context.h>
 #include <ATen/cuda/CUDAContextLight.h>
@@ -21,6 +22,8 @@
 #include <cstdlib>
 #include <dlfcn.h>
 #include <set>
+#include <unistd.h>
+#include <utility>
 
 namespace plateau {
 
@@ -198,15 +201,19 @@ public:
   void reset_peak() override { allocator::resetPeakStats(index_); }
   std::optional<std::string> counters_unavailable() const override;
   std::int64_t outside_bytes() const override;
+  bool slows_when_idle() const override { return true; }
+  std::optional<gpu_state> read_sensors() const override;
   std::optional<std::string> outputs_unavailable() const override;
   std::optional<std::string> broken() override;
 
 private:
   device_info describe(int visible) const;
+  void open_sensors();
 
   c10::DeviceIndex index_;
   stream_pool streams_;
   device_info info_;
+  std::unique_ptr<nvml_gpu> sensors_;
 };
 
 cuda_device::cuda_device(int index, int visible, device_request const& request)
@@ -216,6 +223,20 @@ cuda_device::cuda_device(int index, int visible, device_request const& request)
   at::globalContext().lazyInitDevice(c10::kCUDA);
   at::globalContext().setAllowTF32CuBLAS(request.allow_tf32);
   info_ = describe(visible);
+  open_sensors();
+}
+
+void cuda_device::open_sensors() {
+  auto opened = open_nvml(*info_.uuid);
+  sensors_ = std::move(opened.gpu);
+  if (!sensors_) {
+    info_.sensors_unavailable = opened.why_not;
+    return;
+  }
+  info_.mig = sensors_->is_mig();
+  if (info_.mig == true) info_.uuid->replace(0, 3, "MIG"); // CUDA tells the number alone
+  info_.versions["nvml"] = sensors_->library_version();
+  info_.versions["driver"] = sensors_->driver_version();
 }
 
 device_info cuda_device::describe(int visible) const {
@@ -240,6 +261,7 @@ device_info cuda_device::describe(int visible) const {
                 {"cublaslt", std::to_string(cublasLtGetVersion())}};
   d.settings = effective_settings();
   d.pretended = is_pretended();
+  if (auto const* list = std::getenv("CUDA_VISIBLE_DEVICES")) d.visible_list = list;
   return d;
 }
 
@@ -257,6 +279,10 @@ std::int64_t cuda_device::outside_bytes() const {
   std::size_t free = 0, total = 0;
   C10_CUDA_CHECK(cudaMemGetInfo(&free, &total));
   return static_cast<std::int64_t>(total - free) - allocator::getDeviceStats(index_).reserved_bytes[0].current;
+}
+
+std::optional<gpu_state> cuda_device::read_sensors() const {
+  return sensors_ ? std::optional(sensors_->read()) : std::nullopt;
 }
 
 std::optional<std::string> cuda_device::outputs_unavailable() const {

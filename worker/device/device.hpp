@@ -3,6 +3,7 @@
 
 #include "schemas/counters.hpp"
 #include "schemas/device.hpp"
+#include "schemas/gpu_state.hpp"
 
 #include <c10/core/Device.h>
 
@@ -56,6 +57,11 @@ public:
   /// Device memory in use that the allocator does not know of. CPU: anonymous resident memory minus reserved bytes.
   /// CUDA: total minus free minus reserved, other processes' memory included.
   virtual std::int64_t outside_bytes() const = 0;
+
+  /// Whether its clocks fall when it has nothing to do, so that the first requests after a pause are slower.
+  virtual bool slows_when_idle() const { return false; }
+  /// What its sensors say, at a quiet point; nothing where it has none.
+  virtual std::optional<gpu_state> read_sensors() const { return std::nullopt; }
 
   /// Why an output read back from this device means nothing, if so: it only pretends to compute.
   virtual std::optional<std::string> outputs_unavailable() const { return std::nullopt; }

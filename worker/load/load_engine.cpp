@@ -129,6 +129,19 @@ void load_engine::run_untimed(std::int64_t requests_each, thread_setup const& ar
   });
 }
 
+std::int64_t load_engine::serve_until(std::function<bool()> const& is_over) {
+  auto const before = completed();
+  auto const more = [&](std::int64_t) { return !is_over(); };
+  if (team_) {
+    round([&](std::size_t t, thread_team::round const& r) {
+      untimed_loop(*requests_[t], more, r.stopping, shared_.threads[t]);
+    });
+    return completed() - before;
+  }
+  while (!is_over()) warm_up(1);
+  return completed() - before;
+}
+
 void load_engine::soak(std::int64_t windows, std::int64_t requests_each, quiet_point const& at_rest) {
   soak_windows(
       windows, [&](std::int64_t, std::int64_t) { run_untimed(requests_each); }, at_rest);

@@ -52,6 +52,10 @@ public:
   /// An untimed window. `around`, if given, encloses each thread's requests.
   void run_untimed(std::int64_t requests_each, thread_setup const& around = {});
 
+  /// Untimed requests until `is_over`, which is asked before each and from every thread; how many they were. As with
+  /// warm_up(), the calling thread stands for fresh threads.
+  std::int64_t serve_until(std::function<bool()> const& is_over);
+
   /// Told the requests completed and the nanoseconds passed since the first quiet point of a soak.
   using quiet_point = std::function<void(std::int64_t requests, std::int64_t elapsed_ns)>;
 

@@ -10,8 +10,8 @@ char const* pretend_name(void);
 int pretend_compute_capability_major(void);
 int pretend_compute_capability_minor(void);
 int pretend_multiprocessors(void);
-size_t pretend_memory_bytes(void);   // of each device
-int pretend_waits_until_broken(void); // streams are waited for that often, then every device is broken; -1: never
+size_t pretend_memory_bytes(void);         // of each device
+char const* pretend_breaking_kernel(void); // a kernel with this in its name breaks every device; NULL: none does
 
 int pretend_visible_devices(void);
 int pretend_physical_device(int visible); // its number in the machine; `visible` is below pretend_visible_devices()

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA runtime: streams, events and graphs. All work is done at once, so every wait returns; a graph is
 // one node.
-#include "settings.h"
-
 #include <cuda_runtime_api.h>
 
 #include <stdatomic.h>
@@ -23,21 +21,7 @@ static cudaError_t new_stream(cudaStream_t* stream) {
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) { return new_stream(stream); }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return new_stream(stream); }
 
-// An error that stays, as after an illegal access in a kernel.
-static atomic_int waits = 0;
-
-static cudaError_t last_error(void) {
-  int const most = pretend_waits_until_broken();
-  return most >= 0 && atomic_load(&waits) > most ? cudaErrorIllegalAddress : cudaSuccess;
-}
-
-cudaError_t cudaStreamSynchronize(cudaStream_t) {
-  atomic_fetch_add(&waits, 1);
-  return last_error();
-}
-cudaError_t cudaDeviceSynchronize(void) { return last_error(); }
-cudaError_t cudaGetLastError(void) { return last_error(); }
-cudaError_t cudaPeekAtLastError(void) { return last_error(); }
+cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaPeekAtLastError(); }
 
 static enum cudaStreamCaptureStatus status_of(cudaStream_t stream) {
   return capturing && stream == capturing ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;

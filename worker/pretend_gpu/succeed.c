@@ -33,7 +33,6 @@ SUCCEED(cudaGraphDebugDotPrint)
 
 SUCCEED(cudaFuncSetAttribute)
 SUCCEED(cudaLaunchKernel)
-SUCCEED(__cudaLaunchKernel)
 SUCCEED(cudaLaunchKernelExC)
 SUCCEED(cudaLaunchCooperativeKernel)
 
