@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "orchestrator/rank/communicator.hpp"
+#include "orchestrator/store/run_folder.hpp"
+#include "schemas/case_id.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace plateau {
+
+/// The run folder as the ranks have it. Rank 0 makes it. A rank that does not see what rank 0 wrote into it has a
+/// folder of the same path on another disk, for itself or together with the other ranks of its host, and sends what it
+/// measured to rank 0.
+class shared_folder {
+public:
+  explicit shared_folder(communicator& ranks) : ranks_(ranks) {}
+
+  /// Makes the folder and finds out who shares it. A collective. Throws refused, on every rank, when one of them cannot
+  /// have its folder, or would overwrite something.
+  void make(std::optional<std::filesystem::path> const& path, bool named_by_its_run, std::string const& job_name);
+
+  run_folder const& here() const { return folder_; } ///< this rank's; an empty path before there is one
+  std::string const& run_id() const { return run_id_; }
+
+  /// Brings to rank 0 what the ranks measured that do not share its folder: `mine` is this rank's raw result, or
+  /// nothing. A collective. Why it could not be kept there, or nothing: the same on every rank.
+  std::string gather(case_id const& id, std::vector<std::uint8_t> const& mine);
+
+  /// The run is refused: takes away the folder, if this rank made it.
+  void clean_up();
+
+private:
+  communicator& ranks_;
+  run_folder folder_;
+  std::string run_id_;
+  bool made_ = false;
+  std::vector<bool> shares_; // by rank: it sees the folder of rank 0
+
+  std::string take(std::filesystem::path const& path);
+  std::string make_own(std::filesystem::path const& path, std::string const& nonce);
+};
+
+} // namespace plateau
