@@ -181,11 +181,3 @@ def test_nodes_without_a_common_folder_bring_their_results_to_rank_0(tmp_path):
     assert not (tmp_path / "n2" / "run" / "summary.json").exists()
     assert sorted(p.name for p in (tmp_path / "n2" / "run" / "cases" / "eager.c1").iterdir()) == \
         ["rank-00002.cbor", "rank-00003.cbor"]
-
-
-def test_a_job_array_has_a_run_in_each_task(tmp_path):
-    job = submit(tmp_path, "--array", "0-1", nodes=1)
-    wait_until(lambda: slurm("squeue", "-h", "--job", job, check=False).stdout == "", PATIENCE)
-    for task in (0, 1):
-        assert_finished(run_folder(tmp_path, f"{job}_{task}"), 2, "srun")
-        assert "4/4" in output(tmp_path, f"{job}_{task}")

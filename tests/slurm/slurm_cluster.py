@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from plateau_test import PLATEAU, environment, processes_naming, statuses, wait_until, write_job
+from plateau_test import FAKE_WORKER, PLATEAU, environment, processes_naming, statuses, wait_until, write_job
 
 CONF = os.environ["SLURM_CONF"]
 ALL = ["eager.c1", "eager.c2", "arena.c1", "arena.c2"]
@@ -20,9 +20,9 @@ needs_cluster = pytest.mark.skipif(not os.path.exists(CONF) and not os.environ.g
                                    reason="no Slurm cluster: slurmctld is not installed, or this is not root")
 
 
-def cluster_environment(script=(), **more):
+def cluster_environment(script=(), worker=FAKE_WORKER, **more):
     # the nodes share this machine, and shared memory is named after the host
-    return environment(script, SLURM_CONF=CONF, PLATEAU_SITE="", OMPI_MCA_btl="tcp,self", **more)
+    return environment(script, worker, SLURM_CONF=CONF, PLATEAU_SITE="", OMPI_MCA_btl="tcp,self", **more)
 
 
 def slurm(*command, cwd="/", env=None, check=True, timeout=PATIENCE):
@@ -33,10 +33,10 @@ def slurm(*command, cwd="/", env=None, check=True, timeout=PATIENCE):
     return done.stdout.strip() if check else done
 
 
-def submit(folder, *arguments, script=(), nodes=2, ranks=2, **fields):
+def submit(folder, *arguments, script=(), worker=FAKE_WORKER, nodes=2, ranks=2, **fields):
     """Submits a small job from its file into folder/runs; the job's id."""
     said = slurm(PLATEAU, "submit", write_job(folder, **fields), "-o", "runs", "--nodes", nodes, "--ntasks-per-node",
-                 ranks, *arguments, cwd=folder, env=cluster_environment(script))
+                 ranks, *arguments, cwd=folder, env=cluster_environment(script, worker))
     return re.match(r"job (\d+):", said)[1]
 
 
@@ -112,16 +112,6 @@ def assert_kept(folder, finished, case_in_hand=("missing",)):
 def signal_of_the_time_limit(job):
     """What --signal=B:USR1 sends before the time is up."""
     slurm("scancel", "--batch", "--signal=USR1", job)
-
-
-def start_at_once(job):
-    """Slurm lets a requeued job wait for minutes."""
-    def started():
-        state = job_state(job)
-        if state["JobState"] == "PENDING":
-            slurm("scontrol", "update", f"JobId={job}", "StartTime=now", check=False)
-        return state["JobState"] == "RUNNING" and state["Restarts"] != "0"
-    wait_until(started, PATIENCE)
 
 
 def kill_all(pids):

@@ -263,7 +263,7 @@ TEST(batch_script, quotes_what_could_break_out_of_it) {
   EXPECT_THAT(script, HasSubstr("job='/data/it'\\''s.json'\n"));
   EXPECT_THAT(script, HasSubstr("plateau=/opt/@job@/plateau\n")) << "what is put in is not filled in again";
   EXPECT_THAT(script, HasSubstr("\"${into[@]}\" '--fail-on=growing; rm -rf .' &\n"));
-  EXPECT_THAT(script, HasSubstr("--resume \"$run\" --allow-moved)\n"));
+  EXPECT_THAT(script, HasSubstr("--resume \"$resumed\" --allow-moved)\n"));
   EXPECT_EQ(script.find("@directives@"), std::string::npos);
 }
 
