@@ -64,6 +64,9 @@ GresTypes=gpu
 ReturnToService=2
 JobRequeue=0
 KillWait=5
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+SlurmctldParameters=preempt_send_user_signal
 SlurmdTimeout=600
 MessageTimeout=60
 SlurmdParameters=config_overrides
@@ -74,7 +77,8 @@ SlurmdSpoolDir=$S/spool.%n
 SlurmdPidFile=$S/slurmd.%n.pid
 SlurmdLogFile=$S/log/slurmd.%n.log
 NodeName=n[1-2] NodeHostname=$host NodeAddr=127.0.0.1 Port=[${ports[1]},${ports[2]}] CPUs=16 RealMemory=4000 Gres=gpu:2
-PartitionName=all Nodes=ALL Default=YES OverSubscribe=NO MaxTime=INFINITE State=UP
+PartitionName=all Nodes=ALL Default=YES PriorityTier=1 GraceTime=120 MaxTime=INFINITE State=UP
+PartitionName=urgent Nodes=ALL PriorityTier=2 PreemptMode=OFF MaxTime=INFINITE State=UP
 CONF
   # any character device will do for a GPU
   printf 'AutoDetect=off\nName=gpu File=/dev/null\nName=gpu File=/dev/zero\n' >"$S/gres.conf"
@@ -140,11 +144,14 @@ end_process_in() {
   grep -qsaF "$S" "/proc/$pid/cmdline" || return 0
   kill "$pid" 2>/dev/null || return 0
   for _ in $(seq 100); do
-    [ -e "/proc/$pid" ] || return 0
+    lives "$pid" || return 0
     sleep 0.1
   done
   kill -9 "$pid" 2>/dev/null || true
 }
+
+# Where nobody waits for what has ended, its entry stays: as a zombie.
+lives() { [ -e "/proc/$1" ] && ! grep -qs '^State:[[:space:]]*Z' "/proc/$1/status"; }
 
 PATH=$PATH:/usr/sbin
 main "$@"

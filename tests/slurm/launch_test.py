@@ -117,6 +117,13 @@ def test_tasks_that_cannot_find_each_other_are_told_how_to_launch(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_ranks_that_find_themselves_in_another_world_than_slurm_says_are_refused(tmp_path):
+    done = on_the_cluster(tmp_path, "srun", "-n2", "env", "SLURM_STEP_NUM_TASKS=3", PLATEAU, "run", "job.json", "-o", "run")
+    assert done.returncode != 0
+    assert "asked for 3 ranks, but this one finds itself in a world of 2" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_single_task_without_pmix_starts_its_own_ranks(tmp_path):
     done = on_the_cluster(tmp_path, "srun", "--mpi=none", "-n1", PLATEAU, "run", "job.json", "-o", "run")
     assert done.returncode == 0, done.stderr

@@ -63,6 +63,17 @@ def test_a_job_that_is_signalled_as_at_its_time_limit_comes_back_and_goes_on(tmp
     assert_complete_with_no_case_run_twice(tmp_path, job, before)
 
 
+def test_a_job_that_is_preempted_goes_on_after_the_other(tmp_path):
+    job = submit_stuck(tmp_path)
+    before = results_of(run_folder(tmp_path, job), FINISHED)
+    urgent = slurm("sbatch", "--parsable", "--partition=urgent", "--nodes=2", "--exclusive", "--output=/dev/null",
+                   "--wrap=true")
+    assert wait_for_end(urgent) == 0
+    wait_for_requeue(job)
+    go_on(tmp_path, job)
+    assert_complete_with_no_case_run_twice(tmp_path, job, before)
+
+
 def test_a_job_that_slurm_requeues_without_a_warning_goes_on(tmp_path):
     job = submit_stuck(tmp_path)
     before = results_of(run_folder(tmp_path, job), FINISHED)

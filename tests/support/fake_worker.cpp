@@ -4,7 +4,8 @@
 //     {"rank": 1, "case": "eager.c2", "at": "timed", "do": "segv"}
 // rank and case may be left out (any). at: hello, prepare, warmup, timed, soak, finishing, open_fabric,
 // check_fabric. do: see `misbehave`; one
-// that takes "seconds" shows progress all the while. "unless": a file; once it is there, the fault is over. Two of them need no "at" and bend what is made up instead:
+// that takes "seconds" shows progress all the while. "unless": a file; once it is there, the fault is over. Two of them
+// need no "at" and bend what is made up instead:
 //     {"do": "leak", "bytes": 4096, "every_window": true}     live bytes rise with each soak window; false: with the
 //     first
 //     {"do": "slow_latency", "factor": 2}

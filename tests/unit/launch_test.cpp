@@ -279,6 +279,8 @@ struct refused_value {
   char const* says;
 };
 
+void PrintTo(refused_value const& value, std::ostream* out) { *out << value.name; }
+
 class refused_values : public testing::TestWithParam<refused_value> {};
 
 TEST_P(refused_values, are_refused_in_one_sentence) {
