@@ -33,15 +33,17 @@ namespace {
 // What the user asked for: 1 to stop after the current case, 2 at once, 3 and more not to wait for anything.
 volatile std::sig_atomic_t asked_to_stop = 0;
 
-// A terminal that closes sends SIGHUP more than once, and means it once.
+// A terminal that closes sends SIGHUP more than once, and means it once; so does SIGUSR1, a batch system's word that
+// time will be up.
 void on_signal(int signal) {
-  if (signal != SIGHUP || asked_to_stop == 0) asked_to_stop = asked_to_stop + 1;
+  bool const says_it_once = signal == SIGHUP || signal == SIGUSR1;
+  if (!says_it_once || asked_to_stop == 0) asked_to_stop = asked_to_stop + 1;
 }
 
 void install_front_end_signals() {
   struct sigaction action {};
   action.sa_handler = on_signal; // no SA_RESTART: poll() must return
-  for (int const signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
+  for (int const signal : {SIGINT, SIGTERM, SIGUSR1}) sigaction(signal, &action, nullptr);
   struct sigaction hangup {};
   sigaction(SIGHUP, nullptr, &hangup);
   if (hangup.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr); // nohup has it ignored

@@ -10,8 +10,8 @@
 namespace plateau {
 
 /// The process that was typed: starts the ranks, and owns the terminal, the progress, the signals and the
-/// exit code. The launcher runs in a process group of its own. The first SIGINT, SIGTERM or SIGHUP becomes
-/// SIGUSR1 to the ranks (finish the case, then stop), the second stops them at once. When the ranks die
+/// exit code. The launcher runs in a process group of its own. The first SIGINT, SIGTERM, SIGHUP or SIGUSR1
+/// becomes SIGUSR1 to the ranks (finish the case, then stop), the second stops them at once. When the ranks die
 /// without an outcome, what they left in `folder` is assembled here.
 exit_code start_ranks(launch_plan const& plan, std::filesystem::path const& folder);
 

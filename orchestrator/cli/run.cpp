@@ -2,6 +2,7 @@
 #include "orchestrator/rank/run.hpp"
 #include "orchestrator/analysis/gates.hpp"
 #include "orchestrator/cli/front_end.hpp"
+#include "orchestrator/cli/job_fields.hpp"
 #include "orchestrator/cli/programs.hpp"
 #include "orchestrator/cli/subcommands.hpp"
 #include "orchestrator/launch/command.hpp"
@@ -10,7 +11,6 @@
 #include "schemas/codec.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <system_error>
@@ -75,13 +75,6 @@ exit_code dry_run(job const& j, launch_plan const& plan) {
             << std::max<std::int64_t>(1, requests * plan.ranks * bytes_per_request / 1'000'000) << " MB of samples\n"
             << shell_text(launch_command(plan)) << '\n';
   return exit_code::good;
-}
-
-// How many ranks a launcher of the user's says it started. One of another MPI would make N worlds of one rank each.
-std::optional<std::int64_t> launched_ranks(environment const& env) {
-  auto const told = env.find("OMPI_COMM_WORLD_SIZE");
-  if (told == env.end()) return std::nullopt;
-  return std::strtoll(told->second.c_str(), nullptr, 10);
 }
 
 exit_code as_rank(run_flags const& flags) {
@@ -171,18 +164,7 @@ run_subcommand add_run(CLI::App& program) {
   command->add_option("--started-by", flags->started_by, "")->group("");
   command->add_option("--typed", flags->typed, "")->group("");
   command->add_option("--expected-ranks", flags->expected_ranks, "")->group("");
-  for (auto const& field : job_fields())
-    command
-        ->add_option_function<std::vector<std::string>>(
-            flag_of(field.name),
-            [flags, name = std::string(field.name)](std::vector<std::string> const& texts) {
-              for (auto const& text : texts) flags->fields.push_back({name, text});
-            },
-            std::string(field.help))
-        ->type_name("TEXT")
-        ->expected(1, field.flag_adds ? 1'000 : 1)
-        ->allow_extra_args(false)
-        ->group("Fields of the job");
+  add_job_fields(*command, flags->fields);
   return [flags] { return run(*flags); };
 }
 

@@ -27,13 +27,6 @@ std::string rank_name(std::int64_t rank, char const* extension) {
   return name;
 }
 
-std::string safe_for_a_file_name(std::string_view text) {
-  std::string safe;
-  for (unsigned char const c : text.substr(0, longest_name))
-    safe += std::isalnum(c) != 0 || c == '_' || c == '-' || (c == '.' && !safe.empty()) ? static_cast<char>(c) : '_';
-  return safe.empty() ? "job" : safe;
-}
-
 } // namespace
 
 fs::path run_folder::raw_result(case_id const& id, std::int64_t rank) const {
@@ -45,6 +38,13 @@ std::string new_run_id(std::string_view job_name) {
   char digits[8];
   std::snprintf(digits, sizeof digits, "%04x", std::random_device{}() & 0xffffu);
   return utc_now("%Y%m%dT%H%M%SZ") + "-" + safe_for_a_file_name(job_name) + "-" + digits;
+}
+
+std::string safe_for_a_file_name(std::string_view text) {
+  std::string safe;
+  for (unsigned char const c : text.substr(0, longest_name))
+    safe += std::isalnum(c) != 0 || c == '_' || c == '-' || (c == '.' && !safe.empty()) ? static_cast<char>(c) : '_';
+  return safe.empty() ? "job" : safe;
 }
 
 void refuse_if_taken(fs::path const& path) {

@@ -32,6 +32,9 @@ struct run_folder {
 /// digits.
 std::string new_run_id(std::string_view job_name);
 
+/// The job's name with what has no place in a file name replaced by '_'; at most 60 characters, at least one.
+std::string safe_for_a_file_name(std::string_view job_name);
+
 /// Throws input_error when there is anything but an empty folder at `path`.
 void refuse_if_taken(std::filesystem::path const& path);
 

@@ -4,7 +4,8 @@
 //     {"rank": 1, "case": "eager.c2", "at": "timed", "do": "segv"}
 // rank and case may be left out (any). at: hello, prepare, warmup, timed, soak, finishing, open_fabric,
 // check_fabric. do: see `misbehave`; one
-// that takes "seconds" shows progress all the while. Two of them need no "at" and bend what is made up instead:
+// that takes "seconds" shows progress all the while. "unless": a file; once it is there, the fault is over. Two of them
+// need no "at" and bend what is made up instead:
 //     {"do": "leak", "bytes": 4096, "every_window": true}     live bytes rise with each soak window; false: with the
 //     first
 //     {"do": "slow_latency", "factor": 2}
@@ -22,6 +23,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <sys/mman.h>
@@ -63,6 +65,7 @@ private:
     for (auto const& fault : script_) {
       if (fault.value("at", "") != step || fault.value("rank", hello_.rank) != hello_.rank) continue;
       if (std::string(step) != "hello" && fault.value("case", id_.text()) != id_.text()) continue;
+      if (fault.contains("unless") && std::filesystem::exists(fault.at("unless").get<std::string>())) continue;
       return misbehave(fault.at("do"), fault.value("seconds", 0.7));
     }
     return false;
