@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/cli/command_line.hpp"
 #include "orchestrator/cli/subcommands.hpp"
 #include "schemas/error.hpp"
 
+#include <algorithm>
 #include <array>
 #include <exception>
 #include <fcntl.h>
@@ -36,6 +38,7 @@ int main(int argc, char** argv) {
     known.emplace_back(program.get_subcommands({}).back(), std::move(run));
   }
   try {
+    plateau::refuse_bad_command_line(program, {argv + std::min(argc, 1), argv + argc});
     program.parse(argc, argv);
     for (auto const& [subcommand, run] : known) {
       if (!subcommand->parsed()) continue;

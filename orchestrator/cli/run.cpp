@@ -2,6 +2,7 @@
 #include "orchestrator/rank/run.hpp"
 #include "orchestrator/analysis/attempts.hpp"
 #include "orchestrator/analysis/gates.hpp"
+#include "orchestrator/cli/command_line.hpp"
 #include "orchestrator/cli/front_end.hpp"
 #include "orchestrator/cli/job_fields.hpp"
 #include "orchestrator/cli/programs.hpp"
@@ -202,7 +203,7 @@ run_subcommand add_run(CLI::App& program) {
   command
       ->add_option("-n,--ranks", flags->ranks,
                    "ranks to start; by default what the Slurm allocation says, else one per visible GPU, else 1")
-      ->check(CLI::Range(1, 1'000'000));
+      ->check(fits({{"type", "integer"}, {"minimum", 1}, {"maximum", 1'000'000}}));
   auto* output =
       command->add_option("-o,--output", flags->folder, "the run folder; by default runs/<time>-<name>-<id>");
   auto* resumed = command
@@ -220,18 +221,20 @@ run_subcommand add_run(CLI::App& program) {
       ->needs(resumed);
   command->add_flag("--dry-run", flags->dry_run, "list the cases and the launch command, start nothing");
   command->add_option("--launcher", flags->launcher, "mpirun or srun, instead of what fits the place")
-      ->check(CLI::IsMember({"mpirun", "srun"}));
+      ->check(fits({{"enum", {"mpirun", "srun"}}}));
   command
       ->add_option("--launch-args", flags->launch_args,
                    "further arguments of the launcher, once each; with any, mpirun's hosts are yours to choose, too")
       ->allow_extra_args(false);
-  command->add_option("--fail-on", flags->fail_on,
-                      "checks whose findings make the run bad, exit code 4: " + check_names() +
-                          ", or none; by default growing");
+  command
+      ->add_option("--fail-on", flags->fail_on,
+                   "checks whose findings make the run bad, exit code 4: " + check_names() +
+                       ", or none; by default growing")
+      ->check(read_by(parse_gates));
   command->add_flag("--allow-shared-gpu", flags->allow_shared_gpu,
                     "run although ranks have the same GPU; the run is marked as not comparable");
   command->add_option("--grace", flags->grace, "seconds that the current case gets after Ctrl-C")
-      ->check(CLI::Range(0.0, 86400.0));
+      ->check(fits({{"type", "number"}, {"minimum", 0}, {"maximum", 86400}}));
   command->add_option("--worker", flags->worker, "")->group("");
   command->add_option("--blind-to", flags->blind_to, "")->group("");
   command->add_flag("--as-rank", flags->as_rank, "")->group("");

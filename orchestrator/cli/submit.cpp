@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/analysis/gates.hpp"
+#include "orchestrator/cli/command_line.hpp"
 #include "orchestrator/cli/job_fields.hpp"
 #include "orchestrator/cli/programs.hpp"
 #include "orchestrator/cli/subcommands.hpp"
@@ -147,7 +148,7 @@ exit_code submit(submit_flags const& flags) {
 
 void add_resources(CLI::App& command, submit_flags& flags) {
   auto const group = "Resources";
-  auto const at_least_1 = CLI::Range(1, 1'000'000);
+  auto const at_least_1 = fits({{"type", "integer"}, {"minimum", 1}, {"maximum", 1'000'000}});
   auto& r = flags.request;
   command.add_option("--nodes", r.nodes, "nodes; by default 1")->check(at_least_1)->group(group);
   command.add_option("--gpus-per-node", flags.gpus_per_node, "GPUs on each node, with a rank for each")
@@ -191,9 +192,10 @@ run_subcommand add_submit(CLI::App& program) {
       ->required();
   command->add_option("-o,--output", flags->folder, "where the run folders go, <name>-<job id>; by default runs");
   command->add_flag("--dry-run", flags->dry_run, "print the batch script, submit nothing");
-  command->add_option("--fail-on", flags->fail_on, "as for run: " + check_names() + ", or none; by default growing");
+  command->add_option("--fail-on", flags->fail_on, "as for run: " + check_names() + ", or none; by default growing")
+      ->check(read_by(parse_gates));
   command->add_option("--grace", flags->grace, "seconds that the current case gets when time is up")
-      ->check(CLI::Range(0.0, 86400.0));
+      ->check(fits({{"type", "number"}, {"minimum", 0}, {"maximum", 86400}}));
   command->add_flag("--allow-moved", flags->allow_moved, "a requeued job may go on on other nodes or GPUs");
   add_resources(*command, *flags);
   add_job_fields(*command, flags->fields);
