@@ -10,7 +10,7 @@ import statistics
 import sys
 import tempfile
 
-from scale import gather_and_assemble, judge, many_cases, on_disk, per_case, resident
+from scale import gather_and_assemble, judge, many_cases, on_disk, per_case, resident, slurm
 from support import Figure, Programs, in_turn, median_ratio, run, seconds, SOURCE
 from verdicts import soak_cost, soundness
 
@@ -87,7 +87,7 @@ def start(programs):
 
 
 BENCHMARKS = {f.__name__: f for f in (resident, judge, python_threads, harness, allocator, start, gather_and_assemble,
-                                      on_disk, per_case, many_cases, soak_cost, soundness)}  # resident and judge see the largest child so far
+                                      on_disk, per_case, slurm, many_cases, soak_cost, soundness)}  # resident and judge see the largest child so far
 
 
 def main(build, *names):

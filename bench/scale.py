@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many ranks: what plateau itself does beside and after the measuring. The workers make their numbers up."""
 import json
+import os
 import pathlib
 import resource
+import shutil
 import statistics
 import sys
 import tempfile
 
-from support import Figure, in_turn, median_ratio, run, seconds, write_durably
+from support import SOURCE, Figure, in_turn, median_ratio, run, seconds, write_durably
 
 RANKS, REQUESTS, BYTES_PER_REQUEST = 32, 100_000, 16
 MPIRUN = ("mpirun", "--bind-to", "none", "--host")
@@ -85,6 +87,33 @@ def per_case(programs):
         yield Figure(f"a case on {ranks} ranks, its fake workers' start included",
                      1000 * statistics.median((a - b) / (many - few) for a, b in zip(long, short)), "ms",
                      f"a plain write and fsync of its samples {1000 * statistics.median(bare):.1f} ms, 3 rounds")
+
+
+def slurm(programs):
+    """What a case takes beyond its measuring, on 16 ranks of 2 nodes of a Slurm on this machine, beside the same by mpirun."""
+    if os.geteuid() != 0 or not shutil.which("slurmctld", path=os.environ["PATH"] + ":/usr/sbin"):
+        return
+    ranks, few, many = 16, 2, 24
+
+    def run_of(cases, launcher, **variables):
+        with new_folder() as folder:
+            (pathlib.Path(folder) / "job.json").write_text(json.dumps(fake_job(repeats=cases, requests_per_worker=1000)))
+            return seconds(lambda: run([*launcher, programs.plateau, "run", "job.json", "-o", "run", "-n", ranks],
+                                       cwd=folder, PLATEAU_WORKER=str(programs.fake_worker), **variables))
+
+    with new_folder() as folder:
+        cluster, link = SOURCE / "tests" / "slurm" / "cluster.sh", pathlib.Path(folder) / "cluster"
+        run([cluster, "up", link])
+        try:
+            salloc = dict(launcher=["salloc", "-Q", "-N2", "--ntasks-per-node=8"], SLURM_CONF=str(link / "slurm.conf"))
+            times = in_turn(3, lambda: run_of(many, **salloc), lambda: run_of(few, **salloc),
+                            lambda: run_of(many, []), lambda: run_of(few, []))
+        finally:
+            run([cluster, "down", link])
+    by_slurm, by_mpirun = ([1000 * (a - b) / (many - few) for a, b in zip(*pair)] for pair in (times[:2], times[2:]))
+    yield Figure("a case on 16 ranks under Slurm, 2 nodes, beside the same under mpirun", median_ratio(by_slurm, by_mpirun),
+                 "times as long", f"{statistics.median(by_slurm):.0f} ms and {statistics.median(by_mpirun):.0f} ms, fake "
+                 "workers' start included, medians of 3 rounds", at_most=2)
 
 
 def many_cases(programs):

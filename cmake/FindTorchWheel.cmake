@@ -3,13 +3,16 @@
 # toolkit, no nvcc. (find_package(Torch) from the wheel demands a toolkit.)
 #
 #   PLATEAU_PYTHON   the environment's python; default: .venv/bin/python of this checkout
+#   TORCH_SITE       if given: a folder laid out as site-packages is, for a Torch that is no wheel; docs/slurm.md makes one
 #   PLATEAU_CUDA     OFF, or a wheel without CUDA, leaves the CUDA parts out
 # Defines:
 #   TorchWheel::torch   Torch; its CUDA parts, the CUDA runtime, cuBLASLt and NCCL if PLATEAU_HAS_CUDA
-#   TORCH_SITE          the environment's site-packages
+#   TORCH_SITE          the environment's site-packages, unless it was given
 #   PLATEAU_HAS_CUDA    whether the CUDA parts are built
-execute_process(COMMAND ${PLATEAU_PYTHON} -c "import sysconfig; print(sysconfig.get_path('purelib'))"
-  OUTPUT_VARIABLE TORCH_SITE OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+if(NOT TORCH_SITE)
+  execute_process(COMMAND ${PLATEAU_PYTHON} -c "import sysconfig; print(sysconfig.get_path('purelib'))"
+    OUTPUT_VARIABLE TORCH_SITE OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+endif()
 find_path(TorchWheel_INCLUDE_DIR ATen/ATen.h PATHS ${TORCH_SITE}/torch/include NO_DEFAULT_PATH)
 
 include(FindPackageHandleStandardArgs)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests and their labels: unit (pure, fast), scenario (real processes, a fake worker), faults (the same), torch (the real
-# worker), pretend (the same on the pretend GPU), gpu (the same on a real one), sanitize and fuzz (see plateau_sanitized_tests).
+# Tests and their labels: unit (pure, fast), scenario (real processes, a fake worker), faults (the same), slurm (the
+# same, on a Slurm of two nodes), torch (the real worker), pretend (the same on the pretend GPU), gpu (the same on a real
+# one), sanitize and fuzz (see plateau_sanitized_tests).
 # Every test has a deadline.
 include_guard(GLOBAL)
 find_package(GTest REQUIRED)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/cli/command_line.hpp"
 #include "orchestrator/cli/subcommands.hpp"
 #include "schemas/error.hpp"
 
+#include <algorithm>
 #include <array>
 #include <exception>
 #include <fcntl.h>
@@ -12,8 +14,8 @@
 
 namespace {
 
-constexpr std::array subcommands{plateau::add_run,      plateau::add_assemble, plateau::add_show,
-                                 plateau::add_validate, plateau::add_devices,  plateau::add_selftest};
+constexpr std::array subcommands{plateau::add_run,      plateau::add_submit,  plateau::add_assemble, plateau::add_show,
+                                 plateau::add_validate, plateau::add_devices, plateau::add_selftest};
 
 // A closed standard stream would give its number to the next file that is opened, and our output would go there.
 void open_closed_streams() {
@@ -36,6 +38,7 @@ int main(int argc, char** argv) {
     known.emplace_back(program.get_subcommands({}).back(), std::move(run));
   }
   try {
+    plateau::refuse_bad_command_line(program, {argv + std::min(argc, 1), argv + argc});
     program.parse(argc, argv);
     for (auto const& [subcommand, run] : known) {
       if (!subcommand->parsed()) continue;

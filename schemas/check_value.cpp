@@ -8,23 +8,26 @@
 #include <compare>
 #include <cstdint>
 #include <numeric>
+#include <utility>
 
 namespace plateau {
 
 namespace {
 
+// Characters added, left out or changed, whatever their case; two that changed places count once.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
+  auto const same = [](char x, char y) {
+    return std::tolower(static_cast<unsigned char>(x)) == std::tolower(static_cast<unsigned char>(y));
+  };
+  std::vector<std::size_t> before_last, last, row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 1; i <= a.size(); ++i) {
-    auto diagonal = row[0];
+    before_last = std::exchange(last, row);
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      auto const same =
-          std::tolower(static_cast<unsigned char>(a[i - 1])) == std::tolower(static_cast<unsigned char>(b[j - 1]));
-      auto const next = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (same ? 0 : 1)});
-      diagonal = row[j];
-      row[j] = next;
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (same(a[i - 1], b[j - 1]) ? 0 : 1)});
+      if (i > 1 && j > 1 && same(a[i - 1], b[j - 2]) && same(a[i - 2], b[j - 1]))
+        row[j] = std::min(row[j], before_last[j - 2] + 1);
     }
   }
   return row[b.size()];
@@ -125,13 +128,19 @@ std::string pointer(std::string const& where, std::string const& key) {
   return where + "/" + token.substr(1, token.size() - (token.ends_with('"') ? 2 : 1)); // without shown's quotes
 }
 
-std::string did_you_mean(std::string_view typed, std::vector<std::string> const& known) {
-  std::string best;
+std::optional<std::string> nearest(std::string_view typed, std::vector<std::string> const& known) {
+  constexpr std::size_t longest = 64;
+  if (typed.size() > longest) return std::nullopt;
+  std::optional<std::string> best;
   std::size_t least = std::max<std::size_t>(1, std::min<std::size_t>(3, typed.size() / 2)) + 1;
-  if (typed.size() > 64) return "";
   for (auto const& candidate : known)
     if (auto const distance = edit_distance(typed, candidate); distance < least) least = distance, best = candidate;
-  return best.empty() ? "" : "; did you mean " + best + "?";
+  return best;
+}
+
+std::string did_you_mean(std::string_view typed, std::vector<std::string> const& known) {
+  auto const meant = nearest(typed, known);
+  return meant ? "; did you mean " + *meant + "?" : "";
 }
 
 void check_value(json const& value, json const& schema, std::string const& where, std::vector<problem>& problems) {

@@ -4,6 +4,7 @@
 #include "schemas/codec.hpp"
 #include "schemas/job.hpp"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,9 @@ namespace plateau {
 /// exclusiveMinimum, maximum, minLength, minItems, uniqueItems, items, properties with additionalProperties.
 /// Appends a problem for everything that does not hold; `where` is the value's own pointer or flag.
 void check_value(json const& value, json const& schema, std::string const& where, std::vector<problem>& problems);
+
+/// What was meant, if the typed word is near one of `known`: within half its length and three edits, whatever its case.
+std::optional<std::string> nearest(std::string_view typed, std::vector<std::string> const& known);
 
 /// "; did you mean X?" for the nearest of `known`, or nothing when none is near.
 std::string did_you_mean(std::string_view typed, std::vector<std::string> const& known);

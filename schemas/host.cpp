@@ -2,7 +2,9 @@
 #include "schemas/host.hpp"
 
 #include <ctime>
+#include <fstream>
 #include <sched.h>
+#include <sys/utsname.h>
 
 namespace plateau {
 
@@ -23,6 +25,18 @@ cpu_set allowed_cpus() {
   }
   CPU_FREE(set);
   return found;
+}
+
+std::string host_name() {
+  utsname names{};
+  uname(&names);
+  return names.nodename;
+}
+
+std::string host_id() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  return host_name() + "/" + boot;
 }
 
 std::string utc_now(char const* format) {

@@ -2,6 +2,7 @@
 #include "orchestrator/analysis/gates.hpp"
 
 #include "orchestrator/analysis/finding.hpp"
+#include "schemas/check_value.hpp"
 #include "schemas/error.hpp"
 
 #include <algorithm>
@@ -26,6 +27,15 @@ void add(std::string& text, std::string const& what, std::vector<std::string> co
     text += (i > 0 ? ", " : (text.empty() ? "" : "; ") + what + " in ") + cases[i];
 }
 
+std::string no_check(std::string_view name) {
+  std::vector<std::string> known;
+  for (auto const& each : checks::all) known.emplace_back(each.name);
+  auto const hint = did_you_mean(name, known);
+  auto const allowed = check_names() + ", with commas between them, or none";
+  return "\"" + std::string(name) + "\" is no check" +
+         (hint.empty() ? "; choose from " + allowed : hint + " (" + allowed + ")");
+}
+
 } // namespace
 
 gates default_gates() { return {{std::string(checks::growing.name)}, false}; }
@@ -41,9 +51,7 @@ gates parse_gates(std::string_view list) {
   if (list == "none") return g;
   while (true) {
     auto const name = list.substr(0, list.find(','));
-    if (std::ranges::find(checks::all, name, &check::name) == checks::all.end())
-      throw input_error("--fail-on: \"" + std::string(name) + "\" is no check; choose from " + check_names() +
-                        ", with commas between them, or none");
+    if (std::ranges::find(checks::all, name, &check::name) == checks::all.end()) throw input_error(no_check(name));
     g.checks.emplace_back(name);
     if (name.size() == list.size()) return g;
     list.remove_prefix(name.size() + 1);

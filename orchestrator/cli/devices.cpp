@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/cli/command_line.hpp"
 #include "orchestrator/cli/programs.hpp"
 #include "orchestrator/cli/subcommands.hpp"
 #include "orchestrator/rank/supervisor.hpp"
@@ -29,7 +30,7 @@ device_info ask(devices_flags const& flags, std::int64_t rank) {
   auto const answer = worker.bring_up([](progress const&) { return std::nullopt; });
   worker.release();
   if (auto const* none = std::get_if<supervisor::no_worker>(&answer))
-    throw input_error(none->reason + " (its log: " + log.string() + ")");
+    throw input_error((none->refused ? "" : "the worker ") + none->reason + " (its log: " + log.string() + ")");
   std::filesystem::remove(log);
   return std::get<device_info>(answer);
 }
@@ -54,8 +55,9 @@ run_subcommand add_devices(CLI::App& program) {
   auto* command =
       program.add_subcommand("devices", "Show what a worker sees here, and which device each local rank gets");
   command->footer("Example: plateau devices -n 2");
-  command->add_option("-n,--ranks", flags->ranks, "local ranks")->check(CLI::Range(1, 1024));
-  command->add_option("--device", flags->device, "auto, cuda or cpu")->check(CLI::IsMember({"auto", "cuda", "cpu"}));
+  command->add_option("-n,--ranks", flags->ranks, "local ranks")
+      ->check(fits({{"type", "integer"}, {"minimum", 1}, {"maximum", 1024}}));
+  command->add_option("--device", flags->device, "auto, cuda or cpu")->check(fits({{"enum", {"auto", "cuda", "cpu"}}}));
   command->add_option("--worker", flags->worker, "")->group("");
   return [flags] { return devices(*flags); };
 }

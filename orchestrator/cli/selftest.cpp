@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/analysis/gates.hpp"
 #include "orchestrator/analysis/summary.hpp"
+#include "orchestrator/cli/command_line.hpp"
 #include "orchestrator/cli/programs.hpp"
 #include "orchestrator/cli/subcommands.hpp"
 #include "orchestrator/process/child.hpp"
@@ -238,7 +239,7 @@ run_subcommand add_selftest(CLI::App& program) {
   command->footer(
       "Example: plateau selftest\nExit code 0: every planted fault was caught and nothing else; 4: not so.");
   command->add_option("-n,--ranks", flags->ranks, "ranks; faults are planted on the last one")
-      ->check(CLI::Range(2, 64));
+      ->check(fits({{"type", "integer"}, {"minimum", 2}, {"maximum", 64}}));
   command->add_option("--worker", flags->worker, "")->group("");
   command->add_option("--blind-to", flags->blind_to, "")->group("");
   return [flags] { return selftest(*flags); };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/analysis/gates.hpp"
 #include "orchestrator/analysis/summary.hpp"
+#include "orchestrator/cli/command_line.hpp"
 #include "orchestrator/cli/subcommands.hpp"
 #include "orchestrator/cli/terminal.hpp"
 #include "orchestrator/report/explain.hpp"
@@ -64,14 +65,16 @@ run_subcommand add_show(CLI::App& program) {
                   "  plateau show runs/latest --format junit --fail-on growing,straggler > plateau.xml");
   command->add_option("RUN", flags->run, "a run folder or a summary.json")->required();
   auto* format = command->add_option("--format", flags->format, "table, json or junit")
-                     ->check(CLI::IsMember({"table", "json", "junit"}));
+                     ->check(fits({{"enum", {"table", "json", "junit"}}}));
   command
       ->add_flag("--explain", flags->explain,
                  "where each allocation comes from: events and bytes per request, operator by operator")
       ->excludes(format);
-  command->add_option("--fail-on", flags->fail_on,
-                      "checks whose findings give exit code 4: " + check_names() +
-                          ", or none; by default those of the run");
+  command
+      ->add_option("--fail-on", flags->fail_on,
+                   "checks whose findings give exit code 4: " + check_names() +
+                       ", or none; by default those of the run")
+      ->check(read_by(parse_gates));
   return [flags] { return show(*flags); };
 }
 

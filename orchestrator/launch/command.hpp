@@ -18,7 +18,8 @@ struct launch_plan {
   std::vector<std::string> program;       ///< what each rank runs: the path of plateau and its arguments
 };
 
-/// How many ranks: as asked for, else what the allocation says, else one per visible GPU, else 1.
+/// How many ranks: as asked for; else, in a Slurm allocation, as many as it has tasks, or GPUs, or nodes; elsewhere one
+/// per visible GPU, else 1.
 std::int64_t rank_count(std::optional<std::int64_t> asked, launch_role role, environment const& env,
                         std::int64_t visible_gpus);
 
@@ -26,7 +27,7 @@ std::int64_t rank_count(std::optional<std::int64_t> asked, launch_role role, env
 std::vector<std::string> launch_command(launch_plan const& plan);
 
 /// The environment in which the launcher is started. `as_root`: mpirun refuses to run as root unless it is
-/// told twice.
+/// told twice. srun takes the allocation's description from it, and what the allocation leaves open.
 environment launch_environment(launch_plan const& plan, environment env, bool as_root);
 
 /// A command line as it could be typed in a shell.

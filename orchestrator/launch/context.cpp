@@ -24,12 +24,22 @@ std::string value(environment const& env, char const* name) {
 
 bool is_set(environment const& env, char const* name) { return env.contains(name); }
 
+std::int64_t number(environment const& env, char const* name) {
+  return std::strtoll(value(env, name).c_str(), nullptr, 10);
+}
+
 // Slurm numbers its steps from 0; the batch script, the interactive shell and others have numbers from here
 // on.
 bool in_numbered_step(environment const& env) {
   constexpr unsigned long first_special_step = 0xfffffff0;
   auto const step = value(env, "SLURM_STEP_ID");
   return !step.empty() && std::strtoul(step.c_str(), nullptr, 10) < first_special_step;
+}
+
+// Slurm's PMIx serves this very step.
+bool of_this_step(environment const& env) {
+  return in_numbered_step(env) &&
+         value(env, "PMIX_NAMESPACE") == "slurm.pmix." + value(env, "SLURM_JOB_ID") + "." + value(env, "SLURM_STEP_ID");
 }
 
 } // namespace
@@ -63,14 +73,14 @@ launch_role where_am_i(surroundings const& around) {
   if (is_set(env, "OMPI_COMM_WORLD_SIZE") && !of_slurm && around.pmix_server_runs) return launch_role::rank;
 
   if (in_numbered_step(env)) {
-    if (pmix_namespace == "slurm.pmix." + value(env, "SLURM_JOB_ID") + "." + value(env, "SLURM_STEP_ID"))
-      return is_set(env, "SLURM_PTY_PORT") && around.has_terminal ? launch_role::start_mpirun : launch_role::rank;
-    bool const several = std::strtol(value(env, "SLURM_STEP_NUM_TASKS").c_str(), nullptr, 10) > 1;
-    if (several || is_set(env, "PMI_RANK") || is_set(env, "MPI_LOCALRANKID"))
+    bool const shell = is_set(env, "SLURM_PTY_PORT") && around.has_terminal;
+    if (shell) return launch_role::start_mpirun; // a step of its own would wait for what this one holds
+    if (of_this_step(env)) return launch_role::rank;
+    if (number(env, "SLURM_STEP_NUM_TASKS") > 1 || is_set(env, "PMI_RANK") || is_set(env, "MPI_LOCALRANKID"))
       throw input_error("this is one of several tasks of a Slurm step that has no PMIx, so the tasks cannot find each "
                         "other; use srun --mpi=pmix, or type plateau run without srun");
   }
-  if (!is_set(env, "SLURM_JOB_ID") && std::strtol(value(env, "PMI_SIZE").c_str(), nullptr, 10) > 1)
+  if (!is_set(env, "SLURM_JOB_ID") && number(env, "PMI_SIZE") > 1)
     throw input_error("this is one of several processes of an mpirun or mpiexec that is not Open MPI's, so they cannot "
                       "find each other; use Open MPI's mpirun, or type plateau run without one");
   return is_set(env, "SLURM_JOB_ID") ? launch_role::start_srun : launch_role::start_mpirun;
@@ -82,6 +92,19 @@ environment for_own_launcher(environment env) {
   for (auto const& [name, value] : env)
     if (!rewritten && (name.starts_with("OMPI_MCA_") || name.starts_with("PMIX_MCA_"))) clean.emplace(name, value);
   return clean;
+}
+
+environment for_own_slurm(environment env, bool in_allocation) {
+  auto clean = for_own_launcher(env);
+  for (auto const& [name, value] : env)
+    if (name == "SLURM_CONF" || name == "SLURM_CLUSTERS" || (in_allocation && name.starts_with("SLURM_")))
+      clean.emplace(name, value);
+  return clean;
+}
+
+std::optional<std::int64_t> launched_ranks(environment const& env) {
+  auto const told = number(env, of_this_step(env) ? "SLURM_STEP_NUM_TASKS" : "OMPI_COMM_WORLD_SIZE");
+  return told > 0 ? std::optional(told) : std::nullopt;
 }
 
 environment without_launcher(environment env) {

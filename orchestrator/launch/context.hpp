@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 namespace plateau {
@@ -35,6 +37,13 @@ launch_role where_am_i(surroundings const& around);
 /// `env` without what the launcher that started this process left in it, the user's own settings of Open MPI and PMIx
 /// (OMPI_MCA_, PMIX_MCA_) kept where no launcher rewrote them: for a launcher of our own.
 environment for_own_launcher(environment env);
+
+/// The same for srun and sbatch of our own: what says which cluster it is stays. `in_allocation`: so does what
+/// describes the job that this process is a part of, for its srun.
+environment for_own_slurm(environment env, bool in_allocation = false);
+
+/// How many ranks the launcher that started this rank says there are; nothing when it does not say.
+std::optional<std::int64_t> launched_ranks(environment const& env);
 
 /// `env` without what a launcher of MPI processes leaves in it (OMPI_, PMIX_, PMI_, SLURM_): for a process
 /// that must not take itself for one of its ranks.

@@ -210,7 +210,7 @@ std::variant<protocol::event, worker_lost> worker_process::wait(deadlines const&
         if (auto body = frames_.next()) return protocol::event_of(*body);
       } else if (auto const status = ended(std::chrono::milliseconds(0))) { // its children may hold the socket open
         if (auto body = last_words(chunk)) return protocol::event_of(*body);
-        return lost(case_status::crashed, describe_end(*status));
+        return ended_by_itself(*status);
       }
       if (auto overdue = watch.look(*progress_, limits, clock::now()))
         return lost(case_status::timed_out, std::move(*overdue));
@@ -270,8 +270,17 @@ worker_lost worker_process::lost(case_status status, std::string reason) {
   return {status, std::move(reason)};
 }
 
+// Who ends all of a job, as Slurm does, kills worker and rank one after the other. This rank may be the next, and then
+// the worker did not crash.
+worker_lost worker_process::ended_by_itself(int wait_status) {
+  constexpr auto between_two_kills = std::chrono::milliseconds(300);
+  if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL) std::this_thread::sleep_for(between_two_kills);
+  if (requested_stop() == stop_request::now) throw terminated();
+  return lost(case_status::crashed, describe_end(wait_status));
+}
+
 worker_lost worker_process::lost_connection() {
-  if (auto const status = ended(std::chrono::seconds(2))) return lost(case_status::crashed, describe_end(*status));
+  if (auto const status = ended(std::chrono::seconds(2))) return ended_by_itself(*status);
   return lost(case_status::crashed, "closed its connection without ending");
 }
 

@@ -112,6 +112,7 @@ private:
   std::optional<std::vector<std::uint8_t>> last_words(std::vector<std::uint8_t>& chunk);
   void kill_group();
   worker_lost lost(case_status status, std::string reason);
+  worker_lost ended_by_itself(int wait_status);
   worker_lost lost_connection();
 };
 

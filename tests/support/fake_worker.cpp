@@ -4,12 +4,14 @@
 //     {"rank": 1, "case": "eager.c2", "at": "timed", "do": "segv"}
 // rank and case may be left out (any). at: hello, prepare, warmup, timed, soak, finishing, open_fabric,
 // check_fabric. do: see `misbehave`; one
-// that takes "seconds" shows progress all the while. Two of them need no "at" and bend what is made up instead:
+// that takes "seconds" shows progress all the while. "unless": a file; once it is there, the fault is over. Two of them
+// need no "at" and bend what is made up instead:
 //     {"do": "leak", "bytes": 4096, "every_window": true}     live bytes rise with each soak window; false: with the
 //     first
 //     {"do": "slow_latency", "factor": 2}
 // A worker that is asked for "cuda" says that it has a GPU of its own, and for the fabric check:
 //     {"do": "same_gpu"}                         that GPU is everybody's
+//     {"do": "device", "name": "...", "uuid": "...", "torch": "..."}    it has another device, or library
 //     {"do": "nccl", "version": "2.19.3"}        it has another NCCL
 //     {"do": "fabric", "step": "initialising", "reason": "..."}    its check fails
 #include "schemas/host.hpp"
@@ -22,6 +24,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <sys/mman.h>
@@ -63,6 +66,7 @@ private:
     for (auto const& fault : script_) {
       if (fault.value("at", "") != step || fault.value("rank", hello_.rank) != hello_.rank) continue;
       if (std::string(step) != "hello" && fault.value("case", id_.text()) != id_.text()) continue;
+      if (fault.contains("unless") && std::filesystem::exists(fault.at("unless").get<std::string>())) continue;
       return misbehave(fault.at("do"), fault.value("seconds", 0.7));
     }
     return false;
@@ -130,6 +134,11 @@ private:
     d.kind = h.run.device == "auto" ? "cpu" : h.run.device;
     d.name = "fake device";
     if (d.kind == "cuda") d.uuid = "GPU-" + std::to_string(bent_by("same_gpu") != nullptr ? 0 : h.rank);
+    if (auto const* const other = bent_by("device")) {
+      d.name = other->value("name", d.name);
+      if (other->contains("uuid")) d.uuid = other->at("uuid");
+      if (other->contains("torch")) d.versions["torch"] = other->at("torch");
+    }
     d.memory_bytes = std::int64_t{1} << 30;
     d.cpu_set = allowed_cpus().text;
     d.cpus = allowed_cpus().count;

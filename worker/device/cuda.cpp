@@ -164,12 +164,6 @@ std::map<std::string, std::string> effective_settings() {
 // The pretend GPU has a symbol that no CUDA has.
 bool is_pretended() { return dlsym(RTLD_DEFAULT, "plateau_pretend_gpu") != nullptr; }
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
-
 cudaDeviceProp properties_of(int index) {
   cudaDeviceProp p;
   C10_CUDA_CHECK(cudaGetDeviceProperties(&p, index));
