@@ -329,6 +329,16 @@ void check_together(job const& j, std::vector<problem>& problems) {
   check_targets(j, problems);
 }
 
+// Objects are compared key by key: one deadline that differs is not all of them.
+void compare(std::string const& where, json const& before, json const& after, std::vector<job_difference>& all) {
+  if (before == after) return;
+  if (!before.is_object() || !after.is_object()) return void(all.push_back({where, before, after}));
+  std::set<std::string> keys;
+  for (auto const* object : {&before, &after})
+    for (auto const& [key, unused] : object->items()) keys.insert(key);
+  for (auto const& key : keys) compare(pointer(where, key), before.value(key, json()), after.value(key, json()), all);
+}
+
 } // namespace
 
 std::string flag_of(std::string_view field) {
@@ -394,6 +404,22 @@ json to_json(job const& j) {
   for (auto const& field : job_fields())
     if (auto value = field.get(j); !value.is_null()) out[std::string(field.name)] = std::move(value);
   return out;
+}
+
+std::vector<job_difference> differences(job const& before, job const& after) {
+  std::vector<job_difference> all;
+  for (auto const& field : job_fields())
+    compare(pointer("", std::string(field.name)), field.get(before), field.get(after), all);
+  return all;
+}
+
+std::string told(std::span<job_difference const> all, std::string_view before, std::string_view after) {
+  auto const value = [](json const& v) { return v.is_null() ? std::string("absent") : shown(v); };
+  std::string text;
+  for (auto const& d : all)
+    text += (text.empty() ? "" : "\n") + d.where + ": " + value(d.before) + " " + std::string(before) + ", " +
+            value(d.after) + " " + std::string(after);
+  return text;
 }
 
 std::vector<case_id> cases_of(job const& j) {

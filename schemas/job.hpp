@@ -104,6 +104,18 @@ job parse_job(std::string_view text, std::string const& source, std::span<job_ov
 /// Every field, defaults included, in the table's order. parse_job reads it back to the same job.
 json to_json(job const& j);
 
+/// A field, or a key of one, that is not the same in two jobs; null where one lacks it.
+struct job_difference {
+  std::string where; ///< a JSON pointer: "/soak/windows"
+  json before, after;
+};
+
+/// All differences between two jobs, in the order of the table.
+std::vector<job_difference> differences(job const& before, job const& after);
+
+/// "/hidden: 256 in the run, 512 now", one difference a line; `before` and `after` say where the values are.
+std::string told(std::span<job_difference const> all, std::string_view before, std::string_view after);
+
 /// The job's grid in the order in which it runs: repeats outermost, then modes, then concurrency levels.
 std::vector<case_id> cases_of(job const& j);
 

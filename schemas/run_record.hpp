@@ -15,17 +15,31 @@
 
 namespace plateau {
 
-inline constexpr format_version run_info_format{"plateau.run", 1, 1};
+inline constexpr format_version run_info_format{"plateau.run", 1, 2};
 inline constexpr format_version run_outcome_format{"plateau.outcome", 1, 0};
 
-/// One rank of a run: where it ran and on what.
+/// The rank of a run that a rank of a merged run was.
+struct rank_origin {
+  std::string run_id;
+  std::int64_t rank = 0; ///< in that run
+
+  template <class Visit>
+  friend void describe(rank_origin& x, Visit&& visit) {
+    visit("run_id", x.run_id);
+    visit("rank", x.rank);
+  }
+  bool operator==(rank_origin const&) const = default;
+};
+
+/// One rank of a run: where it ran and on what. Of a run that was resumed: in its last attempt.
 struct rank_info {
   std::int64_t rank = 0;
   std::string host;    ///< its name
   std::string host_id; ///< name and boot id: tells hosts of one name apart
   std::int64_t local_rank = 0, local_size = 1;
-  std::string cpu_set;               ///< CPUs that the rank may run on, as in "0-3,8"
-  std::optional<device_info> device; ///< absent when its first worker did not come up
+  std::string cpu_set;                    ///< CPUs that the rank may run on, as in "0-3,8"
+  std::optional<device_info> device;      ///< absent when its first worker did not come up
+  std::optional<rank_origin> origin = {}; ///< of a merged run
 
   template <class Visit>
   friend void describe(rank_info& x, Visit&& visit) {
@@ -36,6 +50,64 @@ struct rank_info {
     visit("local_size", x.local_size);
     visit("cpu_set", x.cpu_set);
     visit("device", x.device);
+    visit("origin", x.origin);
+  }
+};
+
+/// Where a rank was in one attempt: what must stay the same for its cases to be comparable.
+struct rank_place {
+  std::string host;
+  std::string host_id;
+  std::string device;                          ///< as its maker calls it; empty: its worker did not come up
+  std::optional<std::string> uuid;             ///< of a GPU
+  std::map<std::string, std::string> versions; ///< of the worker's libraries and the driver
+
+  template <class Visit>
+  friend void describe(rank_place& x, Visit&& visit) {
+    visit("host", x.host);
+    visit("host_id", x.host_id);
+    visit("device", x.device);
+    visit("uuid", x.uuid);
+    visit("versions", x.versions);
+  }
+};
+
+/// One go at a run: the first, or one that resumed it.
+struct run_attempt {
+  std::int64_t attempt = 1;
+  std::string started;  ///< UTC, RFC 3339
+  std::string launcher; ///< as in run_info
+  std::vector<std::string> command_line;
+  std::map<std::string, std::string> versions; ///< of plateau, MPI, the kernel
+  std::vector<rank_place> places;              ///< by rank
+
+  template <class Visit>
+  friend void describe(run_attempt& x, Visit&& visit) {
+    visit("attempt", x.attempt);
+    visit("started", x.started);
+    visit("launcher", x.launcher);
+    visit("command_line", x.command_line);
+    visit("versions", x.versions);
+    visit("places", x.places);
+  }
+};
+
+/// One of the runs that a merged run is made of. Its ranks follow each other in the merged run.
+struct run_source {
+  std::string run_id;
+  std::int64_t first_rank = 0, ranks = 0; ///< in the merged run
+  std::vector<run_attempt> attempts;
+  std::vector<std::string> warnings;
+  std::optional<fabric_record> fabric;
+
+  template <class Visit>
+  friend void describe(run_source& x, Visit&& visit) {
+    visit("run_id", x.run_id);
+    visit("first_rank", x.first_rank);
+    visit("ranks", x.ranks);
+    visit("attempts", x.attempts);
+    visit("warnings", x.warnings);
+    visit("fabric", x.fabric);
   }
 };
 
@@ -64,7 +136,9 @@ struct run_info {
   std::vector<rank_info> ranks;                ///< all of the world, in order
   std::vector<std::string> warnings;
   gates fail_on;
-  std::optional<fabric_record> fabric; ///< absent in runs older than the check
+  std::optional<fabric_record> fabric;                ///< absent in runs older than the check
+  std::optional<std::vector<run_attempt>> attempts;   ///< from 1, in order; absent in older runs and in merged ones
+  std::optional<std::vector<run_source>> merged_from; ///< only of a merged run, by rank
 
   template <class Visit>
   friend void describe(run_info& x, Visit&& visit) {
@@ -79,10 +153,12 @@ struct run_info {
     visit("warnings", x.warnings);
     visit("fail_on", x.fail_on);
     visit("fabric", x.fabric);
+    visit("attempts", x.attempts);
+    visit("merged_from", x.merged_from);
   }
 };
 
-/// All ranks' results of one case. A rank whose result is absent is missing.
+/// All ranks' results of one case, all of one attempt. A rank whose result is absent is missing.
 struct case_record {
   case_id id;
   std::vector<std::optional<case_result>> by_rank; ///< one place for each rank of the world

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/analysis/across_ranks.hpp"
 
+#include "orchestrator/analysis/attempts.hpp"
 #include "orchestrator/analysis/outcome.hpp"
 
 #include <algorithm>
@@ -287,7 +288,7 @@ std::optional<spread> spread_of(run_record const& run, case_record const& record
       s->slowest_rank = result->rank;
     }
     s->max_latency_ns = std::max(s->max_latency_ns, latency->max);
-    gates_by_host[run.info.ranks[rank].host_id].push_back(result->measured->gate_ns);
+    gates_by_host[machine_of(run.info, *result)].push_back(result->measured->gate_ns);
   }
   if (!s) return s;
   if (least > 0) s->skew = most / least;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/analysis/growth.hpp"
 
+#include "orchestrator/analysis/attempts.hpp"
 #include "orchestrator/analysis/growth_evidence.hpp"
 #include "orchestrator/analysis/trend.hpp"
 #include "orchestrator/analysis/units.hpp"
@@ -381,7 +382,8 @@ filling filling_of(rank_examined const& rank, std::string_view name) {
 }
 
 bool share_device(rank_info const& a, rank_info const& b) {
-  return a.host_id == b.host_id && a.device && b.device && a.device->uuid == b.device->uuid; // a CPU has no uuid
+  return ran_together(a, b) && a.host_id == b.host_id && a.device && b.device &&
+         a.device->uuid == b.device->uuid; // a CPU has no uuid
 }
 
 // Until the memory that the series is in has none left.

@@ -2,6 +2,7 @@
 #include "orchestrator/analysis/result_summary.hpp"
 
 #include "orchestrator/analysis/across_ranks.hpp"
+#include "orchestrator/analysis/attempts.hpp"
 
 #include <algorithm>
 #include <array>
@@ -235,15 +236,17 @@ json common_keys(scope const& s, latency_summary const& latency) {
   return out;
 }
 
-// When the rank's gate opened after the first of its host; clocks of different hosts cannot be compared.
-std::int64_t start_skew_ns(run_record const& run, scope const& all, case_result const& result) {
-  auto const host = [&](case_result const& r) -> std::string const& {
-    return run.info.ranks[static_cast<std::size_t>(r.rank)].host_id;
-  };
-  auto first = result.measured->gate_ns;
-  for (auto const* other : all.ranks)
-    if (host(*other) == host(result)) first = std::min(first, other->measured->gate_ns);
-  return result.measured->gate_ns - first;
+// When the first gate of each machine opened; clocks of different machines cannot be compared.
+using gates_by_machine = std::map<std::string, std::int64_t>;
+
+gates_by_machine first_gates(run_record const& run, scope const& all) {
+  gates_by_machine first;
+  for (auto const* rank : all.ranks) {
+    auto const gate = rank->measured->gate_ns;
+    auto& earliest = first.emplace(machine_of(run.info, *rank), gate).first->second;
+    earliest = std::min(earliest, gate);
+  }
+  return first;
 }
 
 json series_entry(series_growth const& s) {
@@ -316,13 +319,13 @@ json steadiness_entry(std::optional<steadiness> const& s) {
           {"detectable", number(s->detectable)}};
 }
 
-json rank_entry(run_record const& run, scope const& all, case_result const& result, case_latencies const& latencies,
-                case_judgement const& judgement) {
+json rank_entry(run_record const& run, scope const& all, case_result const& result, gates_by_machine const& first,
+                case_latencies const& latencies, case_judgement const& judgement) {
   auto const place = static_cast<std::size_t>(result.rank);
   scope const one{run.run, all.record, {&result}};
   json out{{"rank", result.rank}};
   out.update(common_keys(one, *latencies.by_rank[place]));
-  out["start_skew_ns"] = start_skew_ns(run, all, result);
+  out["start_skew_ns"] = result.measured->gate_ns - first.at(machine_of(run.info, result));
   out["outside_pre_bytes"] = result.measured->outside_pre_bytes;
   out["outside_post_bytes"] = result.measured->outside_post_bytes;
   if (result.outputs) out["output_check"]["digests"] = result.outputs->digests;
@@ -378,7 +381,8 @@ json result_summary(run_record const& run, case_record const& record, case_laten
   out["ranks_measured"] = all.ranks.size();
   out["ranks_total"] = record.by_rank.size();
   out["ranks"] = json::array();
-  for (auto const* rank : all.ranks) out["ranks"].push_back(rank_entry(run, all, *rank, latencies, judgement));
+  auto const first = first_gates(run, all);
+  for (auto const* rank : all.ranks) out["ranks"].push_back(rank_entry(run, all, *rank, first, latencies, judgement));
   return out;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/analysis/stream_cost.hpp"
 
+#include "orchestrator/analysis/attempts.hpp"
 #include "orchestrator/analysis/units.hpp"
 
 #include <algorithm>
@@ -34,7 +35,8 @@ std::int64_t most_outside(measurement const& m) {
 // How many ranks of the run use the device of this one. A CPU has no uuid.
 std::int64_t sharers(run_info const& info, rank_info const& rank) {
   return std::ranges::count_if(info.ranks, [&](rank_info const& other) {
-    return other.host_id == rank.host_id && other.device && other.device->uuid == rank.device->uuid;
+    return ran_together(other, rank) && other.host_id == rank.host_id && other.device &&
+           other.device->uuid == rank.device->uuid;
   });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/analysis/summary.hpp"
 
+#include "orchestrator/analysis/attempts.hpp"
 #include "orchestrator/analysis/fabric.hpp"
 #include "orchestrator/analysis/noise.hpp"
 #include "orchestrator/analysis/outcome.hpp"
@@ -57,6 +58,17 @@ json run_entry(run_record const& run) {
   for (auto const* elsewhere : {"job", "ranks", "versions", "warnings", "fabric"}) out.erase(elsewhere);
   out["warnings"] = run.info.warnings;
   out["world_size"] = run.info.ranks.size();
+  auto moved = json::array();
+  for (auto const& m : moves_of(run))
+    moved.push_back({{"attempt", m.attempt},
+                     {"cases", m.cases},
+                     {"other", m.other},
+                     {"others", m.others},
+                     {"what", m.what},
+                     {"told", told(m)}});
+  if (!moved.empty()) out["moved"] = std::move(moved);
+  if (out.contains("merged_from"))
+    for (auto& source : out["merged_from"]) source.erase("fabric"); // of each run's own summary
   if (run.outcome) out["outcome"] = encode(*run.outcome);
   return out;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/cli/front_end.hpp"
 
+#include "orchestrator/analysis/attempts.hpp"
 #include "orchestrator/analysis/gates.hpp"
 #include "orchestrator/cli/terminal.hpp"
 #include "orchestrator/launch/run_line.hpp"
@@ -8,6 +9,7 @@
 #include "orchestrator/report/table.hpp"
 #include "orchestrator/store/assemble.hpp"
 #include "orchestrator/store/durable.hpp"
+#include "orchestrator/store/folder_lock.hpp"
 #include "schemas/error.hpp"
 #include "schemas/host.hpp"
 
@@ -204,25 +206,32 @@ exit_code nothing_measured(std::filesystem::path const& folder, std::string cons
   return incomplete ? exit_code::incomplete : exit_code::bad_input;
 }
 
+// The attempt to resume a run came to nothing, and has changed nothing.
+exit_code nothing_resumed(std::filesystem::path const& folder, std::string const& why, bool started) {
+  std::cerr << why << "; nothing was measured, and " << folder.string() << " is as it was\n";
+  return started || asked_to_stop > 0 ? exit_code::incomplete : exit_code::bad_input;
+}
+
 // Makes of the ranks' folder what can be made of it.
 exit_code assemble_what_is_left(std::filesystem::path const& folder, std::string const& why) {
   std::cerr << why << "; keeping every finished case\n";
   try {
     auto const left = open_run_folder(folder);
+    folder_lock const only_here(left);
     run_outcome const outcome{static_cast<std::int64_t>(exit_code::incomplete), why, utc_now()};
     auto const assembled = assemble(left, outcome);
     for (auto const& complaint : assembled.complaints) std::cerr << complaint << '\n';
     write_outcome(left, outcome);
     show_end_of_run(folder);
   } catch (std::exception const& e) {
-    std::cerr << e.what() << "; to try again later: plateau assemble " << folder.string() << '\n';
+    std::cerr << e.what() << "; to go on: plateau run --resume " << folder.string() << '\n';
   }
   return exit_code::incomplete;
 }
 
 } // namespace
 
-exit_code start_ranks(launch_plan const& plan, std::filesystem::path const& folder) {
+exit_code start_ranks(launch_plan const& plan, std::filesystem::path const& folder, std::int64_t attempts) {
   install_front_end_signals();
   descendants const started;
   auto const ranks = start(plan);
@@ -241,6 +250,8 @@ exit_code start_ranks(launch_plan const& plan, std::filesystem::path const& fold
   std::error_code ignored;
   if (!std::filesystem::exists(folder / "run.json", ignored))
     return nothing_measured(folder, end_of(status), from_ranks.started);
+  if (attempts > 0 && std::ssize(attempts_of(read_run_info({folder}))) == attempts)
+    return nothing_resumed(folder, end_of(status), from_ranks.started);
   if (!std::filesystem::exists(folder / "outcome.json", ignored)) return assemble_what_is_left(folder, end_of(status));
   show_end_of_run(folder);
   return static_cast<exit_code>(read_outcome(open_run_folder(folder))->exit_code);
@@ -254,7 +265,9 @@ void show_end_of_run(std::filesystem::path const& folder) {
   std::cout << '\n' << table(summary, {colour_wanted()});
   auto const failed = failed_gates(summary, decode<gates>(summary["run"]["fail_on"]));
   if (!failed.empty()) std::cout << "gate failed: " << failed << '\n';
-  std::cout << "next: plateau show " << shown << " --explain" << '\n' << shown << std::endl;
+  bool const resumable = !summary["missing"].empty() && !summary["run"].contains("merged_from");
+  auto const next = resumable ? "run --resume " + shown : "show " + shown + " --explain";
+  std::cout << (resumable ? "to go on: plateau " : "next: plateau ") << next << '\n' << shown << std::endl;
 }
 
 } // namespace plateau

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/rank/run.hpp"
+#include "orchestrator/analysis/attempts.hpp"
 #include "orchestrator/analysis/gates.hpp"
 #include "orchestrator/cli/front_end.hpp"
 #include "orchestrator/cli/job_fields.hpp"
 #include "orchestrator/cli/programs.hpp"
 #include "orchestrator/cli/subcommands.hpp"
 #include "orchestrator/launch/command.hpp"
+#include "orchestrator/store/assemble.hpp"
 #include "orchestrator/store/durable.hpp"
+#include "orchestrator/store/folder_lock.hpp"
+#include "orchestrator/store/resume.hpp"
 #include "orchestrator/store/run_folder.hpp"
 #include "schemas/codec.hpp"
+#include "schemas/host.hpp"
 
 #include <algorithm>
 #include <iostream>
@@ -20,7 +25,8 @@ namespace plateau {
 namespace {
 
 struct run_flags {
-  std::string job_file;
+  std::optional<std::string> job_file, resume;
+  bool allow_moved = false, retry_failed = false;
   std::vector<job_override> fields; ///< as typed
   std::optional<std::int64_t> ranks;
   std::optional<std::string> folder, launcher;
@@ -35,23 +41,38 @@ struct run_flags {
   std::optional<std::int64_t> expected_ranks;
 };
 
-job read_job(run_flags const& flags) { return parse_job(read_text(flags.job_file), flags.job_file, flags.fields); }
+std::optional<gates> gates_of(run_flags const& flags) {
+  return flags.fail_on ? std::optional(parse_gates(*flags.fail_on)) : std::nullopt;
+}
 
-gates gates_of(run_flags const& flags) { return flags.fail_on ? parse_gates(*flags.fail_on) : default_gates(); }
+std::vector<std::string> words_of_a_new_run(run_flags const& flags, std::filesystem::path const& folder) {
+  std::vector<std::string> words{std::filesystem::absolute(*flags.job_file).string()};
+  for (auto const& [field, text] : flags.fields) words.push_back(flag_of(field) + "=" + text);
+  words.insert(words.end(), {"-o", folder.string()});
+  if (!flags.folder) words.push_back("--folder-is-ours");
+  return words;
+}
+
+// The job is the run's own, and was compared with what was typed.
+std::vector<std::string> words_of_a_resume(run_flags const& flags, std::filesystem::path const& folder) {
+  std::vector<std::string> words{"--resume", folder.string()};
+  if (flags.allow_moved) words.push_back("--allow-moved");
+  if (flags.retry_failed) words.push_back("--retry-failed");
+  return words;
+}
 
 // What every rank runs: this program again, told that it is a rank.
 std::vector<std::string> rank_program(run_flags const& flags, launch_plan const& plan,
-                                      std::filesystem::path const& folder) {
-  std::vector<std::string> words{this_program().string(), "run", std::filesystem::absolute(flags.job_file).string()};
-  for (auto const& [field, text] : flags.fields) words.push_back(flag_of(field) + "=" + text);
-  words.insert(words.end(), {"-o", folder.string(), "--grace", std::to_string(flags.grace), "--worker",
-                             worker_program(flags.worker).string(), "--as-rank", "--typed",
-                             json(this_command_line()).dump(-1, ' ', false, json::error_handler_t::replace),
-                             "--started-by", plan.role == launch_role::start_srun ? "srun" : "mpirun",
-                             "--expected-ranks", std::to_string(plan.ranks)});
+                                      std::vector<std::string> const& what) {
+  std::vector<std::string> words{this_program().string(), "run"};
+  words.insert(words.end(), what.begin(), what.end());
+  words.insert(words.end(),
+               {"--grace", std::to_string(flags.grace), "--worker", worker_program(flags.worker).string(), "--as-rank",
+                "--typed", json(this_command_line()).dump(-1, ' ', false, json::error_handler_t::replace),
+                "--started-by", plan.role == launch_role::start_srun ? "srun" : "mpirun", "--expected-ranks",
+                std::to_string(plan.ranks)});
   if (flags.fail_on) words.push_back("--fail-on=" + *flags.fail_on);
   if (!flags.blind_to.empty()) words.push_back("--blind-to=" + flags.blind_to);
-  if (!flags.folder) words.push_back("--folder-is-ours");
   return words;
 }
 
@@ -61,8 +82,7 @@ launch_role role_of(run_flags const& flags) {
   return *flags.launcher == "srun" ? launch_role::start_srun : launch_role::start_mpirun;
 }
 
-exit_code dry_run(job const& j, launch_plan const& plan) {
-  auto const cases = cases_of(j);
+exit_code dry_run(job const& j, std::vector<case_id> const& cases, launch_plan const& plan) {
   std::int64_t requests = 0;
   for (auto const& id : cases) {
     std::cout << id.text() << '\n';
@@ -78,7 +98,8 @@ exit_code dry_run(job const& j, launch_plan const& plan) {
 
 exit_code as_rank(run_flags const& flags) {
   rank_options options;
-  options.job_file = flags.job_file;
+  if (flags.job_file) options.job_file = *flags.job_file;
+  if (flags.resume) options.resume = resume_options{*flags.resume, flags.allow_moved, flags.retry_failed};
   options.overrides = flags.fields;
   if (flags.folder) options.folder = *flags.folder;
   options.folder_is_ours = flags.folder_is_ours || !flags.folder;
@@ -103,27 +124,66 @@ void refuse_without_a_current_folder() {
                       "); it was deleted, or you may not enter it: change to another one");
 }
 
+exit_code begin(run_flags const& flags, launch_role role);
+exit_code resume(run_flags const& flags, launch_role role);
+exit_code show_complete(run_folder const& folder);
+
 exit_code run(run_flags const& flags) {
   refuse_without_a_current_folder();
   auto const role = role_of(flags);
   if (role == launch_role::rank && flags.dry_run)
     throw input_error("--dry-run starts nothing, so it needs no launcher; type it without mpirun or srun");
+  if (!flags.job_file && !flags.resume)
+    throw input_error(
+        "which job? plateau run JOB, as in plateau run jobs/smoke_cpu.json -n 2; or --resume RUN to go on "
+        "with an earlier run");
   if (role == launch_role::rank) return as_rank(flags);
-  auto const j = read_job(flags);
-  refuse_gates_without_a_soak(gates_of(flags), j);
-  launch_plan plan;
-  plan.role = role;
-  plan.ranks = rank_count(flags.ranks, role, current_environment(), visible_gpus());
-  plan.launcher_args = flags.launch_args;
+  return flags.resume ? resume(flags, role) : begin(flags, role);
+}
+
+exit_code begin(run_flags const& flags, launch_role role) {
+  auto const j = parse_job(read_text(*flags.job_file), *flags.job_file, flags.fields);
+  refuse_gates_without_a_soak(gates_of(flags).value_or(default_gates()), j);
+  launch_plan plan{role, rank_count(flags.ranks, role, current_environment(), visible_gpus()), flags.launch_args, {}};
   auto const folder = std::filesystem::absolute(flags.folder ? std::filesystem::path(*flags.folder)
                                                              : std::filesystem::path("runs") / new_run_id(j.name));
   if (!is_utf8(folder.string()))
     throw input_error(as_utf8(folder.string()) +
                       ": the path of the run folder must be UTF-8; choose another one with -o");
-  plan.program = rank_program(flags, plan, folder);
-  if (flags.dry_run) return dry_run(j, plan);
+  plan.program = rank_program(flags, plan, words_of_a_new_run(flags, folder));
+  if (flags.dry_run) return dry_run(j, cases_of(j), plan);
   refuse_if_taken(folder);
-  return start_ranks(plan, folder);
+  return start_ranks(plan, folder, 0);
+}
+
+exit_code resume(run_flags const& flags, launch_role role) {
+  std::optional<std::filesystem::path> job_file;
+  if (flags.job_file) job_file = *flags.job_file;
+  auto const run = open_to_resume({*flags.resume, job_file, flags.fields, flags.ranks});
+  if (auto const asked = gates_of(flags)) refuse_gates_without_a_soak(*asked, run.run);
+  launch_plan plan{role, std::ssize(run.info.ranks), flags.launch_args, {}};
+  plan.program = rank_program(flags, plan, words_of_a_resume(flags, run.folder.path));
+  if (flags.dry_run) return dry_run(run.run, plan_resume(run, flags.retry_failed).to_run, plan);
+  // all results are read only if none seems to be missing
+  if (cases_by_name(run).size() == cases_of(run.run).size() && plan_resume(run, flags.retry_failed).to_run.empty())
+    return show_complete(run.folder);
+  return start_ranks(plan, run.folder.path, std::ssize(attempts_of(run.info)));
+}
+
+// Every case is there: nothing is started. What a killed run could not make of them is made now.
+exit_code show_complete(run_folder const& folder) {
+  std::cerr << folder.path.string() << ": every case is there; nothing is left to run\n";
+  auto outcome = read_outcome(folder);
+  bool const whole = std::filesystem::exists(folder.summary_json()) && std::filesystem::exists(folder.run_h5());
+  if (!outcome || !whole || outcome->exit_code == static_cast<std::int64_t>(exit_code::incomplete)) {
+    folder_lock const only_here(folder);
+    auto const assembled = assemble(folder, run_outcome{0, "", utc_now()});
+    for (auto const& complaint : assembled.complaints) std::cerr << complaint << '\n';
+    outcome = assembled.record.outcome;
+    write_outcome(folder, *outcome);
+  }
+  show_end_of_run(folder.path);
+  return static_cast<exit_code>(outcome->exit_code);
 }
 
 } // namespace
@@ -134,13 +194,28 @@ run_subcommand add_run(CLI::App& program) {
   command->footer("Examples:\n"
                   "  plateau run jobs/smoke_cpu.json -n 2\n"
                   "  plateau run jobs/smoke_cpu.json --modes eager,arena --hidden 512\n"
-                  "  mpirun -n 4 plateau run jobs/smoke_cpu.json");
-  command->add_option("JOB", flags->job_file, "job file; an earlier run's summary.json is one, too")->required();
+                  "  mpirun -n 4 plateau run jobs/smoke_cpu.json\n"
+                  "  plateau run --resume runs/latest");
+  command->add_option("JOB", flags->job_file, "job file; an earlier run's summary.json is one, too");
   command
       ->add_option("-n,--ranks", flags->ranks,
                    "ranks to start; by default what the Slurm allocation says, else one per visible GPU, else 1")
       ->check(CLI::Range(1, 1'000'000));
-  command->add_option("-o,--output", flags->folder, "the run folder; by default runs/<time>-<name>-<id>");
+  auto* output =
+      command->add_option("-o,--output", flags->folder, "the run folder; by default runs/<time>-<name>-<id>");
+  auto* resumed = command
+                      ->add_option("--resume", flags->resume,
+                                   "go on with the run in this folder: only the cases that are not there from every "
+                                   "rank are run; JOB may be left out")
+                      ->excludes(output);
+  command
+      ->add_flag("--allow-moved", flags->allow_moved,
+                 "resume on other devices than before; the cases are marked as not comparable")
+      ->needs(resumed);
+  command
+      ->add_flag("--retry-failed", flags->retry_failed,
+                 "resume: run the cases again that did not pass, skipped ones too")
+      ->needs(resumed);
   command->add_flag("--dry-run", flags->dry_run, "list the cases and the launch command, start nothing");
   command->add_option("--launcher", flags->launcher, "mpirun or srun, instead of what fits the place")
       ->check(CLI::IsMember({"mpirun", "srun"}));

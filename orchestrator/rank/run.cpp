@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/rank/run.hpp"
 
+#include "orchestrator/analysis/attempts.hpp"
 #include "orchestrator/analysis/fabric.hpp"
 #include "orchestrator/analysis/gates.hpp"
 #include "orchestrator/launch/run_line.hpp"
@@ -13,6 +14,7 @@
 #include "orchestrator/store/assemble.hpp"
 #include "orchestrator/store/durable.hpp"
 #include "orchestrator/store/raw_result.hpp"
+#include "orchestrator/store/resume.hpp"
 #include "orchestrator/store/run_folder.hpp"
 #include "schemas/codec.hpp"
 #include "schemas/host.hpp"
@@ -90,16 +92,26 @@ private:
   rank_options const& options_;
   voice const& voice_;
   job job_;
+  std::optional<earlier_run> earlier_; // the one that is resumed
+  resume_plan plan_;
+  std::int64_t attempt_ = 1;
+  bool written_down_ = false; // on rank 0: from then on there is something to assemble
   shared_folder folder_;
   std::optional<supervisor> supervisor_;
   std::optional<steady_clock::time_point> asked_to_stop_;
 
+  void begin();
+  void take_up();
+  resume_plan agree_on_plan();
+  void refuse_if_moved(std::vector<rank_info> const& infos) const;
   void agree_on_job();
   std::vector<rank_info> bring_up_workers();
   void settle_device(std::vector<rank_info> const& infos);
   fabric_record look_at_fabric(std::vector<rank_info> const& infos);
   void refuse_if_unfit(fabric_record const& fabric);
-  void write_down_the_run(std::vector<rank_info> const& infos, fabric_record const& fabric);
+  run_info write_down_the_run(std::vector<rank_info> const& infos, fabric_record const& fabric);
+  run_info described(std::vector<rank_info> const& infos, fabric_record const& fabric);
+  void note_the_run(run_info& info);
   void point_latest() const;
   void note_crowding(std::vector<rank_info> const& infos, std::vector<std::string>& warnings);
   std::string run_cases();
@@ -112,17 +124,100 @@ private:
 
 rank_end rank_run::run() {
   voice_.say(run_line::kind::status, "the ranks are up");
-  agree_on_job();
-  folder_.make(options_.folder, options_.folder_is_ours, job_.name);
+  options_.resume ? take_up() : begin();
+  if (plan_.to_run.empty()) return finish("");
   auto const infos = bring_up_workers();
   settle_device(infos);
+  refuse_if_moved(infos);
   auto const fabric = look_at_fabric(infos);
-  decided_by_rank_0(
-      ranks_, [&] { return write_down_the_run(infos, fabric), ""; }, "writing run.json");
+  auto const written = decided_by_rank_0(
+      ranks_, [&] { return encode(write_down_the_run(infos, fabric)).dump(); }, "writing run.json");
+  folder_.copy_to_others(decode<run_info>(json::parse(written)));
   refuse_if_unfit(fabric);
   auto const stopped = run_cases();
   supervisor_->release();
   return finish(stopped);
+}
+
+void rank_run::begin() {
+  agree_on_job();
+  folder_.make(options_.folder, options_.folder_is_ours, job_.name);
+  plan_.to_run = cases_of(job_);
+}
+
+void rank_run::take_up() {
+  auto const agreed = json::parse(decided_by_rank_0(
+      ranks_,
+      [&] {
+        check_world(ranks_, options_);
+        auto const run =
+            open_to_resume({options_.resume->folder, options_.job_file, options_.overrides, ranks_.size()});
+        if (options_.fail_on) refuse_gates_without_a_soak(*options_.fail_on, run.run);
+        return json{{"folder", run.folder.path.string()}, {"info", encode(run.info)}}.dump();
+      },
+      "reading the run"));
+  earlier_.emplace(earlier_run{{agreed["folder"].get<std::string>()}, decode<run_info>(agreed["info"]), {}});
+  job_ = earlier_->run = parse_job(earlier_->info.job.dump(), "job");
+  attempt_ = std::ssize(attempts_of(earlier_->info)) + 1;
+  ranks_.set_patience(communicator::seconds(job_.timeouts_s.collective));
+  folder_.reopen(earlier_->folder.path, earlier_->info.run_id);
+  plan_ = agree_on_plan();
+  if (plan_.to_run.empty())
+    return voice_.say(run_line::kind::note, folder_.run_id() + ": every case is there; nothing is left to run");
+  voice_.say(run_line::kind::note, "resuming " + folder_.run_id() + ", attempt " + std::to_string(attempt_) + ": " +
+                                       std::to_string(plan_.kept.size()) + " of " +
+                                       std::to_string(cases_of(job_).size()) + " cases are there");
+}
+
+// Each rank reads its own results, as far as rank 0 has them in the same folder, and rank 0 those of the others: only
+// what is in its folder counts.
+resume_plan rank_run::agree_on_plan() {
+  auto const by_name = json::parse(decided_by_rank_0(
+      ranks_,
+      [&] {
+        auto seem = json::array();
+        for (auto const& each : cases_by_name(*earlier_)) seem.push_back({each.id.text(), each.attempt});
+        return seem.dump();
+      },
+      "looking for results"));
+  std::vector<kept_case> seem;
+  for (auto const& each : by_name) seem.push_back({parse_case_id(each[0].get<std::string>()), each[1]});
+
+  auto const look_at = [&](kept_case const& each, int rank) {
+    bool const mine = rank == ranks_.rank() || (ranks_.rank() == 0 && !folder_.shares(rank));
+    bool const here = ranks_.rank() == 0 || folder_.shares(ranks_.rank());
+    return !mine || !here || is_final(*earlier_, each, rank, options_.resume->retry_failed);
+  };
+  auto const mine = beating(ranks_, [&] {
+    std::string found;
+    for (auto const& each : seem) {
+      bool stands = true;
+      for (int rank = 0; stands && rank < ranks_.size(); ++rank) stands = look_at(each, rank);
+      found += stands ? '1' : '0';
+    }
+    return found;
+  });
+  std::vector<bool> stands(seem.size(), true);
+  for (auto const& found : ranks_.all_gather(mine, "reading the results"))
+    for (std::size_t i = 0; i < stands.size(); ++i) stands[i] = stands[i] && found[i] == '1';
+  return plan_of(job_, seem, stands);
+}
+
+// What is measured now has to compare with what is kept.
+void rank_run::refuse_if_moved(std::vector<rank_info> const& infos) const {
+  if (!earlier_ || options_.resume->allow_moved) return;
+  std::set<std::int64_t> measured_by;
+  for (auto const& kept : plan_.kept) measured_by.insert(kept.attempt);
+  std::vector<rank_place> before, now;
+  for (auto const& info : infos) now.push_back(place_of(info));
+  for (auto const attempt : measured_by) {
+    before.clear();
+    for (auto const& info : infos) before.push_back(place_at(earlier_->info, info.rank, attempt));
+    auto const what = moved_ranks(before, "in attempt " + std::to_string(attempt), now, "now");
+    if (what.empty()) continue;
+    throw refused("what was measured elsewhere does not compare with what is there of " + folder_.run_id() + ": " +
+                  what + "; resume it where it was begun, or give --allow-moved, which marks the cases");
+  }
 }
 
 void rank_run::agree_on_job() {
@@ -130,8 +225,8 @@ void rank_run::agree_on_job() {
       ranks_,
       [&] {
         check_world(ranks_, options_);
-        auto const j = parse_job(read_text(options_.job_file), options_.job_file.string(), options_.overrides);
-        refuse_gates_without_a_soak(options_.fail_on, j);
+        auto const j = parse_job(read_text(*options_.job_file), options_.job_file->string(), options_.overrides);
+        refuse_gates_without_a_soak(options_.fail_on.value_or(default_gates()), j);
         return to_json(j).dump();
       },
       "reading the job");
@@ -208,39 +303,65 @@ fabric_record rank_run::look_at_fabric(std::vector<rank_info> const& infos) {
 // machines. 75 would make a batch system try again, and 3 or 4 would speak of cases that were run.
 void rank_run::refuse_if_unfit(fabric_record const& fabric) {
   if (fabric.status != fabric_status::failed) return;
-  if (ranks_.rank() == 0) conclude({static_cast<std::int64_t>(exit_code::bad_input), told(fabric), utc_now()});
+  if (!earlier_ && ranks_.rank() == 0)
+    conclude({static_cast<std::int64_t>(exit_code::bad_input), told(fabric), utc_now()});
   ranks_.barrier("writing the results");
   throw unfit("the GPUs cannot work together, so nothing was measured: " + fabric.reason +
               "; --env NCCL_DEBUG=INFO makes NCCL tell more in " + (folder_.here().path / "logs").string() +
               "; --fabric off measures without");
 }
 
-void rank_run::write_down_the_run(std::vector<rank_info> const& infos, fabric_record const& fabric) {
-  run_info info;
-  info.run_id = folder_.run_id();
-  info.started = utc_now();
-  info.launcher = options_.launcher;
-  info.command_line = options_.command_line;
-  info.versions["plateau"] = PLATEAU_VERSION;
-  info.versions["mpi"] = mpi_version();
+run_info rank_run::write_down_the_run(std::vector<rank_info> const& infos, fabric_record const& fabric) {
+  auto info = described(infos, fabric);
+  note_the_run(info);
+  if (earlier_) retract_results(folder_.here());
+  write_down(folder_.here(), info);
+  written_down_ = true;
+  if (earlier_ ? folder_.here().path.filename() == folder_.run_id() : options_.folder_is_ours) point_latest();
+  return info;
+}
+
+// The run as it begins, or as it goes on: what it was begun with stays, what is now is added.
+run_info rank_run::described(std::vector<rank_info> const& infos, fabric_record const& fabric) {
+  run_attempt now{attempt_, utc_now(), options_.launcher, options_.command_line, {}, {}};
   utsname names{};
   uname(&names);
-  info.versions["kernel"] = names.release;
-  info.fail_on = options_.fail_on;
-  info.job = to_json(job_);
+  now.versions = {{"plateau", PLATEAU_VERSION}, {"mpi", mpi_version()}, {"kernel", names.release}};
+  for (auto const& rank : infos) now.places.push_back(place_of(rank));
+
+  run_info info;
+  if (earlier_) {
+    info = earlier_->info;
+    info.schema = run_info_format.text();
+  } else {
+    info.run_id = folder_.run_id();
+    info.started = now.started;
+    info.launcher = now.launcher;
+    info.command_line = now.command_line;
+    info.versions = now.versions;
+    info.fail_on = default_gates();
+    info.job = to_json(job_);
+  }
+  info.attempts = earlier_ ? attempts_of(info) : std::vector<run_attempt>{};
+  info.attempts->push_back(std::move(now));
   info.ranks = infos;
   info.fabric = fabric;
-  auto const device = infos.front().device ? infos.front().device->name : std::string("no device");
-  voice_.say(run_line::kind::note, job_.name + ": " + std::to_string(cases_of(job_).size()) + " cases on " +
-                                       std::to_string(infos.size()) + (infos.size() == 1 ? " rank" : " ranks") + ", " +
-                                       device);
-  note_crowding(infos, info.warnings);
-  bool const expected = job_.device == "cuda" && infos.size() > 1 && job_.fabric != "off";
+  if (options_.fail_on) info.fail_on = *options_.fail_on;
+  return info;
+}
+
+void rank_run::note_the_run(run_info& info) {
+  auto const& first = info.ranks.front();
+  auto const world = info.ranks.size();
+  voice_.say(run_line::kind::note, job_.name + ": " + std::to_string(plan_.to_run.size()) +
+                                       (earlier_ ? " cases to run on " : " cases on ") + std::to_string(world) +
+                                       (world == 1 ? " rank, " : " ranks, ") +
+                                       (first.device ? first.device->name : std::string("no device")));
+  note_crowding(info.ranks, info.warnings);
+  bool const expected = job_.device == "cuda" && world > 1 && job_.fabric != "off";
+  auto const& fabric = *info.fabric;
   if (fabric.status == fabric_status::passed || (fabric.status == fabric_status::not_checked && expected))
     voice_.say(run_line::kind::note, told(fabric));
-  write_durably(folder_.here().job_json(), info.job.dump(2) + "\n");
-  write_run_info(folder_.here(), info);
-  if (options_.folder_is_ours) point_latest();
 }
 
 // The link is a convenience: a run is not given up for it.
@@ -267,7 +388,7 @@ void rank_run::note_crowding(std::vector<rank_info> const& infos, std::vector<st
                    "; mpirun binds ranks unless it is given --bind-to none");
   }
   for (auto const& note : notes) {
-    warnings.push_back(note);
+    if (std::ranges::find(warnings, note) == warnings.end()) warnings.push_back(note);
     voice_.say(run_line::kind::note, note);
   }
 }
@@ -298,10 +419,12 @@ std::string rank_run::run_cases() {
   for (auto const& id : cases) width = std::max(width, id.text().size());
   for (std::size_t i = 0; i < cases.size(); ++i) {
     auto const& id = cases[i];
+    if (std::ranges::find(plan_.to_run, id) == plan_.to_run.end()) continue;
     auto const began = steady_clock::now();
     bool stop = false;
-    auto const result = run_case(id, stop);
+    auto result = run_case(id, stop);
     if (stop) return "stopped on request";
+    result.attempt = attempt_;
     std::vector<std::uint8_t> cbor;
     auto const complaint = store(id, result, cbor);
     if (job_.isolation == "case") supervisor_->release();
@@ -322,12 +445,14 @@ std::string rank_run::run_cases() {
       if (!why.empty() && cannot_store.empty())
         cannot_store = "rank " + std::to_string(rank) + " cannot keep its result: " + why;
     }
-    if (cannot_store.empty()) cannot_store = folder_.gather(id, cbor);
+    if (cannot_store.empty()) cannot_store = folder_.gather(id, cbor, attempt_);
     if (!cannot_store.empty()) return cannot_store;
     char seconds[32];
     std::snprintf(seconds, sizeof seconds, "%.1f s",
                   std::chrono::duration<double>(steady_clock::now() - began).count());
     auto const [status, reason] = verdict_of(record);
+    if (std::ranges::find(record.by_rank, case_status::missing, status_on) == record.by_rank.end())
+      folder_.drop_older(id, attempt_);
     auto line = std::to_string(i + 1) + "/" + std::to_string(cases.size()) + " " + id.text() +
                 std::string(width - id.text().size() + 2, ' ') + std::string(name_of(status)) + "  ";
     voice_.say(run_line::kind::note, line + (status == case_status::passed ? seconds : reason));
@@ -354,7 +479,7 @@ std::string rank_run::store(case_id const& id, case_result const& result, std::v
   if (result.status == case_status::missing) return "";
   try {
     cbor = encode_raw_result(result);
-    beating(ranks_, [&] { write_raw_result(folder_.here(), id, ranks_.rank(), cbor); });
+    beating(ranks_, [&] { write_raw_result(folder_.here(), id, ranks_.rank(), cbor, attempt_); });
     return "";
   } catch (std::exception const& e) {
     return e.what();
@@ -396,13 +521,13 @@ void rank_run::give_up(std::string const& why, bool seconds_left) {
   supervisor_.reset();
   if (ranks_.rank() == 0) {
     voice_.say(run_line::kind::note, why);
-    if (folder_.here().path.empty() || !std::filesystem::exists(folder_.here().run_json())) // nothing was measured
+    if (!written_down_) // nothing was measured
       clean_up();
     else if (!seconds_left)
       conclude({static_cast<std::int64_t>(exit_code::incomplete), why, utc_now()});
     else if (options_.launcher == "external") // else the front end does it
-      voice_.say(run_line::kind::note, "what was measured is kept; to make the results of it: plateau assemble " +
-                                           folder_.here().path.string());
+      voice_.say(run_line::kind::note,
+                 "what was measured is kept; to go on: plateau run --resume " + folder_.here().path.string());
   } else if (!seconds_left) { // rank 0 may be the one that is lost
     std::cerr << "rank " + std::to_string(ranks_.rank()) + " on " + host_name() + " gives up: " + why + "\n";
   }

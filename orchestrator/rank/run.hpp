@@ -14,19 +14,27 @@
 
 namespace plateau {
 
+/// How a run goes on that was begun before.
+struct resume_options {
+  std::filesystem::path folder;
+  bool allow_moved = false;  ///< beside cases that were measured on other devices
+  bool retry_failed = false; ///< cases that did not pass are run again, skipped ones too
+};
+
 /// What a rank is told on its command line: the same on every rank.
 struct rank_options {
-  std::filesystem::path job_file;
+  std::optional<std::filesystem::path> job_file; ///< absent only when a run is resumed, with its own job
   std::vector<job_override> overrides;
-  std::optional<std::filesystem::path> folder; ///< absent: runs/<run id>
+  std::optional<resume_options> resume;        ///< absent: a new run
+  std::optional<std::filesystem::path> folder; ///< of a new run; absent: runs/<run id>
   bool folder_is_ours = true;                  ///< its name is the run id, and `latest` beside it may point to it
   std::filesystem::path worker;                ///< the worker's program
   std::string launcher = "external";           ///< who started the ranks: "mpirun", "srun", "external"
   std::optional<std::int64_t> expected_ranks;  ///< how many the front end asked for, or a launcher says
   std::chrono::duration<double> grace{30};     ///< for the current case, after a request to stop
   std::vector<std::string> command_line;
-  gates fail_on;
-  std::string blind_to; ///< as assemble() takes it
+  std::optional<gates> fail_on; ///< absent: the default ones, or those of the run that is resumed
+  std::string blind_to;         ///< as assemble() takes it
 };
 
 /// What rank 0 knows at the end; the other ranks: exit_code::good, always, since a rank that exits with an

@@ -162,6 +162,14 @@ std::string warning_lines(json const& summary, table_style style) {
   return lines;
 }
 
+// Cases that were measured on other devices than the rest.
+std::string moved_lines(json const& summary, table_style style) {
+  std::string lines;
+  for (auto const& moved : summary["run"].value("moved", json::array()))
+    lines += painted("warning", yellow, style) + "  " + moved["told"].get<std::string>() + "\n";
+  return lines;
+}
+
 // "PLATEAU in 4 of 6 measured cases; GROWING in 2 (eager.c2, eager.c4)"
 std::string verdict_line(json const& summary, table_style style) {
   std::map<std::string, std::vector<std::string>> cases; // by outcome
@@ -209,7 +217,7 @@ std::string table(json const& summary, table_style style) {
   body b;
   auto text = header(summary["meta"]) + case_lines(summary, b, style);
   text += footnotes(b) + finding_lines(summary, style);
-  text += warning_lines(summary, style);
+  text += warning_lines(summary, style) + moved_lines(summary, style);
   if (summary["results"].empty()) return text + "nothing was measured\n";
   if (auto const noise = summary["noise"]["told"].get<std::string>(); !noise.empty()) text += noise + "\n";
   return text + memory_line(summary, style) + verdict_line(summary, style);

@@ -27,9 +27,8 @@ run_record read_record(run_folder const& folder, std::optional<run_outcome> outc
   return record;
 }
 
-std::optional<case_result> read_result(run_folder const& folder, run_record const& run, case_id const& id,
-                                       std::int64_t rank, std::vector<std::string>& complaints) {
-  auto const path = folder.raw_result(id, rank);
+std::optional<case_result> read_result(std::filesystem::path const& path, run_record const& run,
+                                       std::vector<std::string>& complaints) {
   if (!std::filesystem::exists(path)) return std::nullopt;
   try {
     return read_result_of_run(path, run.info, run.run);
@@ -39,14 +38,16 @@ std::optional<case_result> read_result(run_folder const& folder, run_record cons
   }
 }
 
-// Reads a case rank by rank into run.h5 and `record`, and summarises its latencies.
+// Reads the attempt of a case that counts rank by rank into run.h5 and `record`, and summarises its latencies.
 case_latencies assemble_case(run_folder const& folder, run_record const& run, case_record& record, run_file& file,
                              std::vector<std::string>& complaints) {
   auto const world = run.info.ranks.size();
+  auto const attempt = attempt_that_counts(folder, record.id, static_cast<std::int64_t>(world)).attempt;
   auto group = file.begin(record.id);
   latency_collector latencies(world);
   for (std::size_t rank = 0; rank < world; ++rank) {
-    auto result = read_result(folder, run, record.id, static_cast<std::int64_t>(rank), complaints);
+    auto const path = folder.raw_result(record.id, static_cast<std::int64_t>(rank), attempt);
+    auto result = read_result(path, run, complaints);
     if (result) {
       group.add(*result);
       if (result->measured) latencies.take(result->rank, *result->measured);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/store/case_group.hpp"
 
+#include "orchestrator/analysis/attempts.hpp"
 #include "orchestrator/analysis/outcome.hpp"
 
 #include <algorithm>
@@ -152,7 +153,7 @@ void case_group::write_per_rank(case_record const& record) {
   std::vector<std::string> hosts;
   for (auto const* result : w.results) {
     harness.push_back(result->measured ? result->measured->harness_ns : no_real);
-    hosts.push_back(info_.ranks[static_cast<std::size_t>(result->rank)].host);
+    hosts.push_back(place_at(info_, result->rank, result->attempt).host);
   }
   auto const dataset = h5::create_numbers(
       group_, "harness_ns", h5::fixed({harness.size()}),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/store/check_stored.hpp"
 
+#include "orchestrator/analysis/attempts.hpp"
 #include "orchestrator/analysis/summary.hpp"
 #include "orchestrator/store/check_run_file.hpp"
 #include "orchestrator/store/durable.hpp"
@@ -116,7 +117,7 @@ private:
   run_folder folder_;
   check_report report_;
   std::optional<std::pair<run_info, job>> run_;
-  std::set<fs::path> expected_; // raw results, by the grid and the ranks
+  std::set<fs::path> expected_; // raw results of a first attempt, by the grid and the ranks
 
   void check_copy_of_job() {
     auto const copy = parse_job(read_text(folder_.job_json()), folder_.job_json().string());
@@ -124,21 +125,30 @@ private:
       throw format_error(folder_.job_json().string() + ": is not the job in run.json; it was damaged or edited");
   }
 
-  // Returns how many are there and whole.
+  // Returns of how many cases and ranks there is a whole one, of whichever attempt.
   std::size_t check_raw_results() {
     if (run_)
       for (auto const& id : cases_of(run_->second))
         for (auto const& rank : run_->first.ranks) expected_.insert(folder_.raw_result(id, rank.rank));
-    std::size_t whole = 0;
+    auto const attempts = run_ ? most_attempts() : 0;
+    std::set<fs::path> whole;
     for (auto const& path : raw_results_there())
       collect(report_, [&] {
         if (!run_) return void(read_raw_result(path));
-        read_result_of_run(path, run_->first, run_->second);
-        if (!expected_.contains(path))
-          throw format_error(path.string() + ": is of no case or rank of this run; it is not read");
-        ++whole;
+        auto const result = read_result_of_run(path, run_->first, run_->second);
+        auto const of_the_first = folder_.raw_result(result.id, result.rank);
+        if (!expected_.contains(of_the_first) || result.attempt > attempts)
+          throw format_error(path.string() + ": is of no case, rank or attempt of this run; it is not read");
+        whole.insert(of_the_first);
       });
-    return whole;
+    return whole.size();
+  }
+
+  std::int64_t most_attempts() const {
+    auto most = std::ssize(attempts_of(run_->first));
+    for (auto const& source : run_->first.merged_from.value_or(std::vector<run_source>{}))
+      most = std::max(most, std::ssize(source.attempts));
+    return most;
   }
 
   std::vector<fs::path> raw_results_there() const {

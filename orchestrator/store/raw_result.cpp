@@ -27,8 +27,9 @@ std::span<std::uint8_t const> checked_cbor(std::span<std::uint8_t const> file) {
 
 void check_name(case_result const& result, std::filesystem::path const& path) {
   run_folder const same_folder{path.parent_path().parent_path().parent_path()};
-  if (same_folder.raw_result(result.id, result.rank).lexically_normal() != path.lexically_normal())
+  if (same_folder.raw_result(result.id, result.rank, result.attempt).lexically_normal() != path.lexically_normal())
     throw format_error("holds case " + result.id.text() + " of rank " + std::to_string(result.rank) +
+                       (result.attempt > 1 ? ", attempt " + std::to_string(result.attempt) : "") +
                        ", not what its name says; it was moved or renamed");
 }
 
@@ -53,8 +54,8 @@ void check_belongs(case_result const& result, run_info const& info, job const& r
 std::vector<std::uint8_t> encode_raw_result(case_result const& result) { return to_cbor(encode(result)); }
 
 void write_raw_result(run_folder const& folder, case_id const& id, std::int64_t rank,
-                      std::span<std::uint8_t const> cbor) {
-  auto const path = folder.raw_result(id, rank);
+                      std::span<std::uint8_t const> cbor, std::int64_t attempt) {
+  auto const path = folder.raw_result(id, rank, attempt);
   std::filesystem::create_directories(path.parent_path());
   auto const end = trailer_of(trailer_name, crc32c(cbor), cbor.size());
   write_durably(path, {cbor, end});

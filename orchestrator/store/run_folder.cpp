@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/store/run_folder.hpp"
 
+#include "orchestrator/store/durable.hpp"
 #include "orchestrator/store/stored_json.hpp"
 #include "schemas/codec.hpp"
 #include "schemas/host.hpp"
@@ -8,8 +9,10 @@
 #include <cctype>
 #include <cerrno>
 #include <cstdio>
+#include <map>
 #include <random>
 #include <system_error>
+#include <utility>
 
 #include <unistd.h>
 
@@ -21,16 +24,28 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t longest_name = 60;
 
-std::string rank_name(std::int64_t rank, char const* extension) {
-  char name[48];
-  std::snprintf(name, sizeof name, "rank-%05lld.%s", static_cast<long long>(rank), extension);
-  return name;
+std::string rank_name(std::int64_t rank, std::string const& rest) {
+  char name[32];
+  std::snprintf(name, sizeof name, "rank-%05lld.", static_cast<long long>(rank));
+  return name + rest;
+}
+
+std::string result_name(std::int64_t rank, std::int64_t attempt) {
+  return rank_name(rank, (attempt > 1 ? "attempt-" + std::to_string(attempt) + "." : "") + "cbor");
+}
+
+// The rank and the attempt in the name of a raw result; nothing when it is none.
+std::optional<std::pair<std::int64_t, std::int64_t>> rank_and_attempt(std::string const& name) {
+  long long rank = -1, attempt = 1;
+  if (std::sscanf(name.c_str(), "rank-%lld.attempt-%lld.cbor", &rank, &attempt) < 1) return std::nullopt;
+  if (rank < 0 || name != result_name(rank, attempt)) return std::nullopt;
+  return std::pair{std::int64_t{rank}, std::int64_t{attempt}};
 }
 
 } // namespace
 
-fs::path run_folder::raw_result(case_id const& id, std::int64_t rank) const {
-  return cases() / id.text() / rank_name(rank, "cbor");
+fs::path run_folder::raw_result(case_id const& id, std::int64_t rank, std::int64_t attempt) const {
+  return cases() / id.text() / result_name(rank, attempt);
 }
 fs::path run_folder::worker_log(std::int64_t rank) const { return logs() / rank_name(rank, "log"); }
 
@@ -76,11 +91,33 @@ run_folder open_run_folder(fs::path const& path) {
   return folder;
 }
 
+counted_attempt attempt_that_counts(run_folder const& folder, case_id const& id, std::int64_t world) {
+  std::map<std::int64_t, std::int64_t> ranks_of; // by attempt
+  std::error_code ignored;
+  for (auto const& entry : fs::directory_iterator(folder.cases() / id.text(), ignored))
+    if (auto const found = rank_and_attempt(entry.path().filename().string()); found && found->first < world)
+      ++ranks_of[found->second];
+  counted_attempt best;
+  for (auto const& [attempt, ranks] : ranks_of)
+    if (ranks >= best.ranks) best = {attempt, ranks};
+  return best;
+}
+
+void remove_older_results(run_folder const& folder, case_id const& id, std::int64_t rank, std::int64_t attempt) {
+  std::error_code ignored;
+  for (auto older = std::int64_t{1}; older < attempt; ++older) fs::remove(folder.raw_result(id, rank, older), ignored);
+}
+
 void write_run_info(run_folder const& folder, run_info const& info) {
   write_stored_json(folder.run_json(), encode(info));
 }
 
 run_info read_run_info(run_folder const& folder) { return read_stored<run_info>(folder.run_json(), run_info_format); }
+
+void write_down(run_folder const& folder, run_info const& info) {
+  write_durably(folder.job_json(), info.job.dump(2) + "\n");
+  write_run_info(folder, info);
+}
 
 void write_outcome(run_folder const& folder, run_outcome const& outcome) {
   write_stored_json(folder.outcome_json(), encode(outcome));

@@ -23,8 +23,9 @@ struct run_folder {
   std::filesystem::path logs() const { return path / "logs"; }
   std::filesystem::path run_h5() const { return path / "run.h5"; }
   std::filesystem::path summary_json() const { return path / "summary.json"; }
-  std::filesystem::path raw_result(case_id const& id,
-                                   std::int64_t rank) const; ///< cases/eager.c4/rank-00003.cbor
+  std::filesystem::path lock() const { return path / "run.lock"; }
+  /// cases/eager.c4/rank-00003.cbor, of a later attempt cases/eager.c4/rank-00003.attempt-2.cbor
+  std::filesystem::path raw_result(case_id const& id, std::int64_t rank, std::int64_t attempt = 1) const;
   std::filesystem::path worker_log(std::int64_t rank) const; ///< logs/rank-00003.log
 };
 
@@ -47,9 +48,26 @@ run_folder create_run_folder(std::filesystem::path const& path);
 /// Throws input_error when it is no run folder.
 run_folder open_run_folder(std::filesystem::path const& path);
 
+/// The attempt whose results of a case count, as far as the files' names tell: the last that has one of every rank;
+/// if none has, the one with the most, of those the last. Results of two attempts are never mixed. 1 when there are
+/// none.
+struct counted_attempt {
+  std::int64_t attempt = 1;
+  std::int64_t ranks = 0; ///< that have a file
+};
+counted_attempt attempt_that_counts(run_folder const& folder, case_id const& id, std::int64_t world);
+
+/// Takes away a rank's results of a case that are older than `attempt`. What cannot be removed stays, and does not
+/// count.
+void remove_older_results(run_folder const& folder, case_id const& id, std::int64_t rank, std::int64_t attempt);
+
 /// run.json. Writing throws std::system_error; reading throws format_error, a newer major version included.
 void write_run_info(run_folder const& folder, run_info const& info);
 run_info read_run_info(run_folder const& folder);
+
+/// Writes down a run that begins: job.json, for people and for another run, and run.json, after which the folder is
+/// that of a run. Throws std::system_error.
+void write_down(run_folder const& folder, run_info const& info);
 
 /// outcome.json. Nothing when it is not there: the run was killed, or still runs.
 void write_outcome(run_folder const& folder, run_outcome const& outcome);

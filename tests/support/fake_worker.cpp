@@ -11,6 +11,7 @@
 //     {"do": "slow_latency", "factor": 2}
 // A worker that is asked for "cuda" says that it has a GPU of its own, and for the fabric check:
 //     {"do": "same_gpu"}                         that GPU is everybody's
+//     {"do": "device", "name": "...", "uuid": "...", "torch": "..."}    it has another device, or library
 //     {"do": "nccl", "version": "2.19.3"}        it has another NCCL
 //     {"do": "fabric", "step": "initialising", "reason": "..."}    its check fails
 #include "schemas/host.hpp"
@@ -133,6 +134,11 @@ private:
     d.kind = h.run.device == "auto" ? "cpu" : h.run.device;
     d.name = "fake device";
     if (d.kind == "cuda") d.uuid = "GPU-" + std::to_string(bent_by("same_gpu") != nullptr ? 0 : h.rank);
+    if (auto const* const other = bent_by("device")) {
+      d.name = other->value("name", d.name);
+      if (other->contains("uuid")) d.uuid = other->at("uuid");
+      if (other->contains("torch")) d.versions["torch"] = other->at("torch");
+    }
     d.memory_bytes = std::int64_t{1} << 30;
     d.cpu_set = allowed_cpus().text;
     d.cpus = allowed_cpus().count;

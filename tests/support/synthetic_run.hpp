@@ -130,7 +130,7 @@ inline case_result failed_result(run_info const& info, case_id const& id, std::i
 }
 
 inline void store(run_folder const& folder, case_result const& result) {
-  write_raw_result(folder, result.id, result.rank, encode_raw_result(result));
+  write_raw_result(folder, result.id, result.rank, encode_raw_result(result), result.attempt);
 }
 
 /// A run folder in which every rank has passed every case.

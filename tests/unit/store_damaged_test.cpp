@@ -332,8 +332,8 @@ TEST_F(folder_of_a_run, has_no_results_of_another_run_or_of_no_case) {
   store(folder, synthetic_result(info, run, {"arena", 2, 0}, 0));
   info.run_id = "20200101T000000Z-other-0000";
   store(folder, synthetic_result(info, run, {"eager", 2, 0}, 1));
-  EXPECT_THAT(faults(),
-              ElementsAre(HasSubstr("is of no case or rank of this run"), HasSubstr("is a result of run 2020")));
+  EXPECT_THAT(faults(), ElementsAre(HasSubstr("is of no case, rank or attempt of this run"),
+                                    HasSubstr("is a result of run 2020")));
 }
 
 TEST_F(folder_of_a_run, has_no_summary_or_run_file_of_another_run) {

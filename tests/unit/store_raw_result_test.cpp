@@ -41,10 +41,19 @@ TEST_F(raw_result, reads_back_what_was_written) {
   EXPECT_EQ(encode(read_raw_result(path)), encode(result));
 }
 
-TEST_F(raw_result, a_later_attempt_replaces_it) {
+TEST_F(raw_result, of_a_later_attempt_is_a_file_beside_it) {
   result.attempt = 2;
   store(folder, result);
-  EXPECT_EQ(read_raw_result(path).attempt, 2);
+  auto const later = folder.raw_result(result.id, result.rank, 2);
+  EXPECT_EQ(later.filename(), "rank-00001.attempt-2.cbor");
+  EXPECT_EQ(read_raw_result(later).attempt, 2);
+  EXPECT_EQ(read_raw_result(path).attempt, 1);
+}
+
+TEST_F(raw_result, is_refused_when_it_is_of_another_attempt_than_its_name_says) {
+  fs::rename(path, folder.raw_result(result.id, result.rank, 2));
+  path = folder.raw_result(result.id, result.rank, 2);
+  EXPECT_THAT(refusal(), HasSubstr("not what its name says"));
 }
 
 TEST_F(raw_result, leaves_no_temporary_file) {
