@@ -80,7 +80,7 @@ batch_request request_of(submit_flags const& flags, std::string const& job_name,
 std::string job_id_in(std::string const& said) {
   std::istringstream lines(said);
   for (std::string line; std::getline(lines, line);) {
-    auto const id = line.substr(0, line.find(';'));
+    auto id = line.substr(0, line.find(';'));
     if (!id.empty() && id.find_first_not_of("0123456789") == std::string::npos) return id;
   }
   throw input_error("sbatch said no job id, but: " + said + "; look with squeue whether it took the job");

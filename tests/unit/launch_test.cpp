@@ -285,7 +285,7 @@ struct refused_value {
   char const* says;
 };
 
-void PrintTo(refused_value const& value, std::ostream* out) { *out << value.name; }
+std::ostream& operator<<(std::ostream& out, refused_value const& value) { return out << value.name; }
 
 class refused_values : public testing::TestWithParam<refused_value> {};
 
