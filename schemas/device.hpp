@@ -24,7 +24,8 @@ struct device_info {
   /// CUDA: what is in effect of the allocator, the libraries' workspaces and the wait policy, asked of them and not of
   /// the environment.
   std::optional<std::map<std::string, std::string>> settings = {};
-  std::optional<bool> pretended = {}; ///< CUDA: whether this is the pretend GPU, which computes nothing
+  std::optional<bool> pretended = {};               ///< CUDA: whether this is the pretend GPU, which computes nothing
+  std::optional<std::int64_t> multiprocessors = {}; ///< CUDA
 
   template <class Visit>
   friend void describe(device_info& x, Visit&& visit) {
@@ -41,6 +42,7 @@ struct device_info {
     visit("versions", x.versions);
     visit("settings", x.settings);
     visit("pretended", x.pretended);
+    visit("multiprocessors", x.multiprocessors);
   }
 };
 

@@ -26,7 +26,7 @@ struct package_spec {
   std::string gemm_backends;         ///< "ATEN", or several as in "ATEN,TRITON"
   std::int64_t intra_op_threads = 1; ///< compiled into the package
   std::string device;                ///< "cpu" or "cuda"
-  std::string architecture;          ///< the device's instruction set, exactly: a package runs on no other
+  std::string architecture;          ///< the device's, exactly: a package is used on no other
   std::string torch;                 ///< version that loads the package; Python's must be the same
 
   template <class Visit>
@@ -47,9 +47,11 @@ struct package_spec {
   }
 };
 
-/// Where a package is compiled; no part of its key.
+/// Where and how a package is compiled; no part of its key.
 struct compile_site {
   std::string device;                             ///< the name of the device that the compiler is to see
+  std::string by;                                 ///< as package_info.compiled_by
+  std::string architecture;                       ///< of the device, in words
   std::map<std::string, std::string> environment; ///< set for the compiler on top of this process's own
 };
 

@@ -247,6 +247,7 @@ device_info cuda_device::describe(int visible) const {
                 {"cublaslt", std::to_string(cublasLtGetVersion())}};
   d.settings = effective_settings();
   d.pretended = is_pretended();
+  d.multiprocessors = p.multiProcessorCount;
   return d;
 }
 

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "schemas/device.hpp"
+#include "schemas/job.hpp"
+#include "worker/compile/package.hpp"
+#include "worker/programs/program.hpp"
+
+#include <functional>
+#include <string_view>
+
+namespace plateau {
+
+/// Whether the mode is one of those that run a package: compiled, compiled_aten.
+bool runs_a_package(std::string_view mode);
+
+/// The package that such a mode runs for this job on this device, from the cache or compiled now; nothing is loaded.
+/// The job's dtype is resolved. `compiling` is called as find_or_compile() does. Throws unsupported.
+compiled_package package_for(std::string_view mode, job const& run, program_entry const& entry,
+                             device_info const& device, std::function<void(bool)> const& compiling);
+
+} // namespace plateau
