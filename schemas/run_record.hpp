@@ -65,6 +65,9 @@ struct run_info {
   std::vector<std::string> warnings;
   gates fail_on;
   std::optional<fabric_record> fabric; ///< absent in runs older than the check
+  /// The GPU that was only pretended, in words: memory is what it would be on it, and times mean nothing. Absent: the
+  /// run is no rehearsal.
+  std::optional<std::string> rehearsed;
 
   template <class Visit>
   friend void describe(run_info& x, Visit&& visit) {
@@ -79,6 +82,7 @@ struct run_info {
     visit("warnings", x.warnings);
     visit("fail_on", x.fail_on);
     visit("fabric", x.fabric);
+    visit("rehearsed", x.rehearsed);
   }
 };
 

@@ -39,6 +39,12 @@ std::optional<case_result> read_result(run_folder const& folder, run_record cons
   }
 }
 
+// Of a rehearsal, where they mean nothing.
+void drop_samples(measurement& m) {
+  m.start_ns = {};
+  m.latency_ns = {};
+}
+
 // Reads a case rank by rank into run.h5 and `record`, and summarises its latencies.
 case_latencies assemble_case(run_folder const& folder, run_record const& run, case_record& record, run_file& file,
                              std::vector<std::string>& complaints) {
@@ -49,7 +55,10 @@ case_latencies assemble_case(run_folder const& folder, run_record const& run, ca
     auto result = read_result(folder, run, record.id, static_cast<std::int64_t>(rank), complaints);
     if (result) {
       group.add(*result);
-      if (result->measured) latencies.take(result->rank, *result->measured);
+      if (result->measured && run.info.rehearsed)
+        drop_samples(*result->measured);
+      else if (result->measured)
+        latencies.take(result->rank, *result->measured);
     }
     record.by_rank.push_back(std::move(result));
   }
