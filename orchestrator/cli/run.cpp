@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "orchestrator/rank/run.hpp"
+#include "orchestrator/cli/run.hpp"
 #include "orchestrator/analysis/gates.hpp"
 #include "orchestrator/cli/front_end.hpp"
 #include "orchestrator/cli/programs.hpp"
 #include "orchestrator/cli/subcommands.hpp"
 #include "orchestrator/launch/command.hpp"
+#include "orchestrator/rank/run.hpp"
 #include "orchestrator/store/durable.hpp"
 #include "orchestrator/store/run_folder.hpp"
 #include "schemas/codec.hpp"
@@ -19,30 +20,18 @@ namespace plateau {
 
 namespace {
 
-struct run_flags {
-  std::string job_file;
-  std::vector<job_override> fields; ///< as typed
-  std::optional<std::int64_t> ranks;
-  std::optional<std::string> folder, launcher;
-  std::vector<std::string> launch_args;
-  std::optional<std::string> fail_on;
-  std::string blind_to; ///< for selftest's own test
-  bool dry_run = false;
-  double grace = 30;
-  std::string worker;
-  bool as_rank = false, folder_is_ours = false;
-  std::string started_by = "external", typed; ///< the front end's own command line, a JSON list
-  std::optional<std::int64_t> expected_ranks;
-};
-
-job read_job(run_flags const& flags) { return parse_job(read_text(flags.job_file), flags.job_file, flags.fields); }
+job read_job(run_flags const& flags) {
+  auto j = parse_job(read_text(flags.job_file), flags.job_file, flags.fields);
+  return flags.gpu ? job_to_rehearse(std::move(j)) : j;
+}
 
 gates gates_of(run_flags const& flags) { return flags.fail_on ? parse_gates(*flags.fail_on) : default_gates(); }
 
 // What every rank runs: this program again, told that it is a rank.
 std::vector<std::string> rank_program(run_flags const& flags, launch_plan const& plan,
                                       std::filesystem::path const& folder) {
-  std::vector<std::string> words{this_program().string(), "run", std::filesystem::absolute(flags.job_file).string()};
+  std::vector<std::string> words{this_program().string(), flags.subcommand,
+                                 std::filesystem::absolute(flags.job_file).string()};
   for (auto const& [field, text] : flags.fields) words.push_back(flag_of(field) + "=" + text);
   words.insert(words.end(), {"-o", folder.string(), "--grace", std::to_string(flags.grace), "--worker",
                              worker_program(flags.worker).string(), "--as-rank", "--typed",
@@ -50,6 +39,7 @@ std::vector<std::string> rank_program(run_flags const& flags, launch_plan const&
                              "--started-by", plan.role == launch_role::start_srun ? "srun" : "mpirun",
                              "--expected-ranks", std::to_string(plan.ranks)});
   if (flags.fail_on) words.push_back("--fail-on=" + *flags.fail_on);
+  if (flags.gpu) words.push_back("--gpu=" + flags.gpu->spec());
   if (!flags.blind_to.empty()) words.push_back("--blind-to=" + flags.blind_to);
   if (!flags.folder) words.push_back("--folder-is-ours");
   return words;
@@ -94,6 +84,7 @@ exit_code as_rank(run_flags const& flags) {
   options.expected_ranks = flags.expected_ranks ? flags.expected_ranks : launched_ranks(current_environment());
   options.fail_on = gates_of(flags);
   options.blind_to = flags.blind_to;
+  if (flags.gpu) options.rehearsed = rehearsal{*flags.gpu, pretend_gpu_folder()};
   options.grace = std::chrono::duration<double>(flags.grace);
   options.command_line =
       flags.typed.empty() ? this_command_line() : json::parse(flags.typed).get<std::vector<std::string>>();
@@ -109,6 +100,8 @@ void refuse_without_a_current_folder() {
     throw input_error("the current folder cannot be used (" + why.message() +
                       "); it was deleted, or you may not enter it: change to another one");
 }
+
+} // namespace
 
 exit_code run(run_flags const& flags) {
   refuse_without_a_current_folder();
@@ -133,7 +126,45 @@ exit_code run(run_flags const& flags) {
   return start_ranks(plan, folder);
 }
 
-} // namespace
+void add_job_options(CLI::App& command, std::string& job_file, std::vector<job_override>& fields) {
+  command.add_option("JOB", job_file, "job file; an earlier run's summary.json is one, too")->required();
+  for (auto const& field : job_fields())
+    command
+        .add_option_function<std::vector<std::string>>(
+            flag_of(field.name),
+            [&fields, name = std::string(field.name)](std::vector<std::string> const& texts) {
+              for (auto const& text : texts) fields.push_back({name, text});
+            },
+            std::string(field.help))
+        ->type_name("TEXT")
+        ->expected(1, field.flag_adds ? 1'000 : 1)
+        ->allow_extra_args(false)
+        ->group("Fields of the job");
+}
+
+void add_run_options(CLI::App& command, std::shared_ptr<run_flags> const& flags) {
+  add_job_options(command, flags->job_file, flags->fields);
+  command.add_option("-o,--output", flags->folder, "the run folder; by default runs/<time>-<name>-<id>");
+  command.add_flag("--dry-run", flags->dry_run, "list the cases and the launch command, start nothing");
+  command.add_option("--launcher", flags->launcher, "mpirun or srun, instead of what fits the place")
+      ->check(CLI::IsMember({"mpirun", "srun"}));
+  command
+      .add_option("--launch-args", flags->launch_args,
+                  "further arguments of the launcher, once each; with any, mpirun's hosts are yours to choose, too")
+      ->allow_extra_args(false);
+  command.add_option("--fail-on", flags->fail_on,
+                     "checks whose findings make the run bad, exit code 4: " + check_names() +
+                         ", or none; by default growing");
+  command.add_option("--grace", flags->grace, "seconds that the current case gets after Ctrl-C")
+      ->check(CLI::Range(0.0, 86400.0));
+  command.add_option("--worker", flags->worker, "")->group("");
+  command.add_option("--blind-to", flags->blind_to, "")->group("");
+  command.add_flag("--as-rank", flags->as_rank, "")->group("");
+  command.add_flag("--folder-is-ours", flags->folder_is_ours, "")->group("");
+  command.add_option("--started-by", flags->started_by, "")->group("");
+  command.add_option("--typed", flags->typed, "")->group("");
+  command.add_option("--expected-ranks", flags->expected_ranks, "")->group("");
+}
 
 run_subcommand add_run(CLI::App& program) {
   auto flags = std::make_shared<run_flags>();
@@ -142,43 +173,11 @@ run_subcommand add_run(CLI::App& program) {
                   "  plateau run jobs/smoke_cpu.json -n 2\n"
                   "  plateau run jobs/smoke_cpu.json --modes eager,arena --hidden 512\n"
                   "  mpirun -n 4 plateau run jobs/smoke_cpu.json");
-  command->add_option("JOB", flags->job_file, "job file; an earlier run's summary.json is one, too")->required();
   command
       ->add_option("-n,--ranks", flags->ranks,
                    "ranks to start; by default what the Slurm allocation says, else one per visible GPU, else 1")
       ->check(CLI::Range(1, 1'000'000));
-  command->add_option("-o,--output", flags->folder, "the run folder; by default runs/<time>-<name>-<id>");
-  command->add_flag("--dry-run", flags->dry_run, "list the cases and the launch command, start nothing");
-  command->add_option("--launcher", flags->launcher, "mpirun or srun, instead of what fits the place")
-      ->check(CLI::IsMember({"mpirun", "srun"}));
-  command
-      ->add_option("--launch-args", flags->launch_args,
-                   "further arguments of the launcher, once each; with any, mpirun's hosts are yours to choose, too")
-      ->allow_extra_args(false);
-  command->add_option("--fail-on", flags->fail_on,
-                      "checks whose findings make the run bad, exit code 4: " + check_names() +
-                          ", or none; by default growing");
-  command->add_option("--grace", flags->grace, "seconds that the current case gets after Ctrl-C")
-      ->check(CLI::Range(0.0, 86400.0));
-  command->add_option("--worker", flags->worker, "")->group("");
-  command->add_option("--blind-to", flags->blind_to, "")->group("");
-  command->add_flag("--as-rank", flags->as_rank, "")->group("");
-  command->add_flag("--folder-is-ours", flags->folder_is_ours, "")->group("");
-  command->add_option("--started-by", flags->started_by, "")->group("");
-  command->add_option("--typed", flags->typed, "")->group("");
-  command->add_option("--expected-ranks", flags->expected_ranks, "")->group("");
-  for (auto const& field : job_fields())
-    command
-        ->add_option_function<std::vector<std::string>>(
-            flag_of(field.name),
-            [flags, name = std::string(field.name)](std::vector<std::string> const& texts) {
-              for (auto const& text : texts) flags->fields.push_back({name, text});
-            },
-            std::string(field.help))
-        ->type_name("TEXT")
-        ->expected(1, field.flag_adds ? 1'000 : 1)
-        ->allow_extra_args(false)
-        ->group("Fields of the job");
+  add_run_options(*command, flags);
   return [flags] { return run(*flags); };
 }
 

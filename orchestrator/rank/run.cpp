@@ -150,6 +150,7 @@ private:
   std::vector<bool> shares_folder_; // by rank: it sees the folder of rank 0
   std::optional<supervisor> supervisor_;
   std::optional<steady_clock::time_point> asked_to_stop_;
+  std::optional<std::string> rehearsed_; // as run_info has it
 
   void agree_on_job();
   void agree_on_folder();
@@ -205,7 +206,8 @@ void rank_run::agree_on_job() {
       ranks_,
       [&] {
         check_world(ranks_, options_);
-        auto const j = parse_job(read_text(options_.job_file), options_.job_file.string(), options_.overrides);
+        auto j = parse_job(read_text(options_.job_file), options_.job_file.string(), options_.overrides);
+        if (options_.rehearsed) j = job_to_rehearse(std::move(j));
         refuse_gates_without_a_soak(options_.fail_on, j);
         return to_json(j).dump();
       },
@@ -268,6 +270,7 @@ std::string rank_run::make_folder(std::filesystem::path const& path, std::string
 std::vector<rank_info> rank_run::bring_up_workers() {
   worker_command command{options_.worker, without_launcher(current_environment()), folder_.worker_log(ranks_.rank())};
   for (auto const& [name, value] : job_.env) command.env[name] = value;
+  if (options_.rehearsed) command.env = with_pretend_gpu(command.env, *options_.rehearsed, ranks_.local_size());
   protocol::hello hello;
   hello.run_id = run_id_;
   hello.rank = ranks_.rank();
@@ -308,6 +311,10 @@ void rank_run::settle_device(std::vector<rank_info> const& infos) {
     if (info.device) kinds.insert(info.device->kind);
   if (kinds.size() > 1)
     throw refused("some ranks have a GPU and others have none; say \"device\": \"cuda\" or \"cpu\"");
+  rehearsed_ = pretended_gpu(infos);
+  if (options_.rehearsed && !rehearsed_)
+    throw refused("the workers did not load the pretend GPU from " + options_.rehearsed->libraries.string() +
+                  "; put it into a folder without spaces or colons in its path (PLATEAU_PRETEND_GPU)");
   auto const kind = kinds.empty() ? std::string(job_.device == "cuda" ? "cuda" : "cpu") : *kinds.begin();
   if (job_.device == "auto" && kind == "cpu")
     voice_.say(run_line::kind::note,
@@ -354,10 +361,13 @@ void rank_run::write_down_the_run(std::vector<rank_info> const& infos, fabric_re
   info.job = to_json(job_);
   info.ranks = infos;
   info.fabric = fabric;
+  info.rehearsed = rehearsed_;
   auto const device = infos.front().device ? infos.front().device->name : std::string("no device");
   voice_.say(run_line::kind::note, job_.name + ": " + std::to_string(cases_of(job_).size()) + " cases on " +
                                        std::to_string(infos.size()) + (infos.size() == 1 ? " rank" : " ranks") + ", " +
                                        device);
+  if (rehearsed_)
+    voice_.say(run_line::kind::note, "a rehearsal: " + *rehearsed_ + " is only pretended, so nothing is timed");
   note_crowding(infos, info.warnings);
   bool const expected = job_.device == "cuda" && infos.size() > 1 && job_.fabric != "off";
   if (fabric.status == fabric_status::passed || (fabric.status == fabric_status::not_checked && expected))
@@ -454,7 +464,8 @@ std::string rank_run::run_cases() {
     auto const [status, reason] = verdict_of(record);
     auto line = std::to_string(i + 1) + "/" + std::to_string(cases.size()) + " " + id.text() +
                 std::string(width - id.text().size() + 2, ' ') + std::string(name_of(status)) + "  ";
-    voice_.say(run_line::kind::note, line + (status == case_status::passed ? seconds : reason));
+    auto const said = status != case_status::passed ? reason : rehearsed_ ? "" : std::string(seconds);
+    voice_.say(run_line::kind::note, line + said);
   }
   return "";
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "orchestrator/analysis/outcome.hpp"
+#include "orchestrator/launch/rehearsal.hpp"
 #include "schemas/job.hpp"
 #include "schemas/run_record.hpp"
 
@@ -27,6 +28,7 @@ struct rank_options {
   std::vector<std::string> command_line;
   gates fail_on;
   std::string blind_to; ///< as assemble() takes it
+  std::optional<rehearsal> rehearsed;
 };
 
 /// What rank 0 knows at the end; the other ranks: exit_code::good, always, since a rank that exits with an
