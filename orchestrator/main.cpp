@@ -40,8 +40,9 @@ int main(int argc, char** argv) {
     for (auto const& [subcommand, run] : known) {
       if (!subcommand->parsed()) continue;
       auto const code = run();
-      // what `run` found is in files; of the others the output is all there is
-      bool const lost = !std::cout.flush() && subcommand->get_name() != "run";
+      // what these two found is in files; of the others the output is all there is
+      auto const name = subcommand->get_name();
+      bool const lost = !std::cout.flush() && name != "run" && name != "rehearse";
       if (lost) throw std::runtime_error("cannot write to the standard output; is its disk full, or its reader gone?");
       return static_cast<int>(code);
     }

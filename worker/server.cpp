@@ -115,7 +115,7 @@ private:
         shared_.now.store(begun ? phase::compiling : phase::preparing, std::memory_order_relaxed);
       };
       auto const made =
-          package_for(c.mode, context.run, program_named(context.run.workload), context.dev.info(), compiling);
+          compile_ahead(c.mode, context.run, program_named(context.run.workload), context.dev.info(), compiling);
       send(protocol::package{made.info, made.file.string(),
                              static_cast<std::int64_t>(std::filesystem::file_size(made.file))});
     });

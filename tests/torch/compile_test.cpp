@@ -174,6 +174,20 @@ TEST_F(a_cache, knows_where_and_how_a_package_was_compiled) {
   EXPECT_FALSE(found.host.value().empty());
 }
 
+TEST_F(a_cache, finds_without_compiling) {
+  EXPECT_FALSE(find_package(some_spec()));
+  find_or_compile(some_spec(), {}, {});
+  EXPECT_TRUE(find_package(some_spec()));
+  EXPECT_EQ(runs(), 1);
+}
+
+TEST_F(a_cache, never_gives_out_a_rehearsal_s_package_to_be_timed) {
+  auto rehearsed = some_spec();
+  rehearsed.for_rehearsal = true;
+  find_or_compile(rehearsed, {}, {});
+  EXPECT_FALSE(find_package(some_spec()));
+}
+
 // Whatever name it was copied to.
 TEST_F(a_cache, never_gives_out_a_package_for_another_architecture) {
   auto const of = [](char const* architecture) {

@@ -170,6 +170,7 @@ def test_a_package_is_compiled_ahead_for_a_gpu_that_is_elsewhere(compiled_ahead)
     assert first.startswith(f"compiled: {package}\n") and " s on " in first
     assert "for sm_90, 132 SMs; compiled in" in first
     assert "ahead of time, for a pretended NVIDIA H200, with torch 2." in first
+    assert json.loads(package.with_suffix(".json").read_text())["package"]["for_rehearsal"] is False
     assert second.startswith(f"{package}\n") and "was in the cache" in second, "the same options by another name"
 
 

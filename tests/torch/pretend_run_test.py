@@ -74,6 +74,8 @@ def test_the_package_was_compiled_once_and_really_ran(main_run):
     assert [r["package"]["from_cache"] for r in ranks].count(False) == 1
     assert {r["package"]["compiled_by"] for r in ranks} == {"pretend GPU"}
     assert {r["package"]["architecture"] for r in ranks} == {"sm_90, 132 SMs"}
+    about, = (main_run.parent / "cache").glob("*.json")
+    assert json.loads(about.read_text())["package"]["for_rehearsal"] is True, "no real GPU will run it"
 
 
 def test_a_run_that_meets_a_pretend_gpu_is_a_rehearsal_by_whatever_name(main_run):

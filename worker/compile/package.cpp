@@ -102,6 +102,25 @@ std::string key_of(package_spec const& spec, fs::path const& folder) {
          "-s" + std::to_string(spec.seq_len) + "-" + spec.device + "-" + digest(all);
 }
 
+// Does what needs the cache's folder.
+template <class Work>
+auto usable(Work const& work) try {
+  return work();
+} catch (fs::filesystem_error const& error) {
+  throw compile_error("the package cache cannot be used: " + std::string(error.what()) +
+                      "; set PLATEAU_CACHE to a folder that can be written");
+}
+
+entry entry_of(package_spec const& spec) {
+  return usable([&]() -> entry {
+    auto const folder = fs::absolute(cache_folder());
+    fs::create_directories(folder);
+    auto const key = key_of(spec, folder);
+    return {folder / (key + ".pt2"), folder / (key + ".json"), folder / (key + ".log"), folder / (key + ".lock"),
+            folder / (key + ".building")};
+  });
+}
+
 // All that the package is made from, in words.
 json description_of(package_spec const& spec) {
   auto description = codec::encode(spec);
@@ -197,7 +216,7 @@ std::string host_name() {
 }
 
 // Compiles into a folder of its own and moves what came out to its place, the word that vouches for it last.
-package_info compile(package_spec const& spec, std::string const& key, entry const& e, compile_site const& here) {
+package_info compile(package_spec const& spec, entry const& e, compile_site const& here) {
   auto const begin = std::chrono::steady_clock::now();
   fs::remove_all(e.building); // left by one that was killed
   fs::create_directories(e.building);
@@ -205,7 +224,7 @@ package_info compile(package_spec const& spec, std::string const& key, entry con
   run_compiler(spec, e, made, here.environment);
   auto const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 
-  package_info info{.key = key,
+  package_info info{.key = e.package.stem().string(),
                     .from_cache = false,
                     .compile_seconds = seconds,
                     .compiled_on = here.device,
@@ -224,22 +243,17 @@ package_info compile(package_spec const& spec, std::string const& key, entry con
 
 } // namespace
 
+std::optional<compiled_package> find_package(package_spec const& spec) { return find(spec, entry_of(spec)); }
+
 compiled_package find_or_compile(package_spec const& spec, std::function<void(bool)> const& compiling,
-                                 compile_site const& here) try {
-  auto const folder = fs::absolute(cache_folder());
-  fs::create_directories(folder);
-  auto const key = key_of(spec, folder);
-  entry const e{folder / (key + ".pt2"), folder / (key + ".json"), folder / (key + ".log"), folder / (key + ".lock"),
-                folder / (key + ".building")};
+                                 compile_site const& here) {
+  auto const e = entry_of(spec);
   if (auto cached = find(spec, e)) return std::move(*cached);
 
   announcement const busy(compiling);
   exclusive_lock const alone(e.lock);
   if (auto cached = find(spec, e)) return std::move(*cached); // another compiled it while we waited
-  return {e.package, compile(spec, key, e, here)};
-} catch (fs::filesystem_error const& error) {
-  throw compile_error("the package cache cannot be used: " + std::string(error.what()) +
-                      "; set PLATEAU_CACHE to a folder that can be written");
+  return usable([&] { return compiled_package{e.package, compile(spec, e, here)}; });
 }
 
 } // namespace plateau

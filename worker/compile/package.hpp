@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@ struct package_spec {
   std::string device;                ///< "cpu" or "cuda"
   std::string architecture;          ///< the device's, exactly: a package is used on no other
   std::string torch;                 ///< version that loads the package; Python's must be the same
+  bool for_rehearsal = false;        ///< never given out for anything that is timed
 
   template <class Visit>
   friend void describe(package_spec& x, Visit&& visit) {
@@ -44,6 +46,7 @@ struct package_spec {
     visit("device", x.device);
     visit("architecture", x.architecture);
     visit("torch", x.torch);
+    visit("for_rehearsal", x.for_rehearsal);
   }
 };
 
@@ -65,6 +68,9 @@ struct compiled_package {
 struct compile_error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+/// The spec's package, if it is in the cache and whole. Throws compile_error when the cache cannot be used.
+std::optional<compiled_package> find_package(package_spec const& spec);
 
 /// The spec's package, from the cache or compiled now. Processes of one node that want the same package
 /// compile it once: the others wait. `compiling` is told true before a wait or a compilation, false after,

@@ -111,35 +111,44 @@ compile_site this_site(device_info const& info) {
           {{"CUDA_VISIBLE_DEVICES", own}}};
 }
 
-std::unique_ptr<prepared_mode> prepare(std::string_view mode, mode_input const& in) {
-  return std::make_unique<compiled>(package_for(mode, in.run, in.entry, in.dev.info(), in.compiling), in);
+package_spec spec_of(std::string_view mode, job const& run, program_entry const& entry, device_info const& device) {
+  if (entry.python_twin.empty()) throw unsupported(std::string(entry.name) + " has no compiled form");
+  return {.program = std::string(entry.name),
+          .twin = std::string(entry.python_twin),
+          .dtype = std::string(dtype_name(run)),
+          .hidden = run.hidden,
+          .batch = run.batch,
+          .seq_len = run.seq_len,
+          .use_inplace_residual = run.use_inplace_residual,
+          .compile_mode = run.compile_mode,
+          .gemm_backends = mode == "compiled_aten" ? "ATEN" : run.inductor_gemm_backends,
+          .intra_op_threads = run.intra_op_threads,
+          .device = device.kind,
+          .architecture = device.kind == "cpu" ? cpu_architecture(device) : gpu_architecture(device),
+          .torch = TORCH_VERSION,
+          .for_rehearsal = false};
+}
+
+// A rehearsal takes a package that was compiled ahead. One that it has compiled itself stays among rehearsals: nobody
+// asked for kernels that were chosen without timing them, and they would be in the way of a measurement on a real GPU.
+std::unique_ptr<prepared_mode> prepare(std::string_view mode, mode_input const& in) try {
+  auto const device = in.dev.info();
+  auto spec = spec_of(mode, in.run, in.entry, device);
+  spec.for_rehearsal = device.pretended.value_or(false) && !find_package(spec);
+  return std::make_unique<compiled>(find_or_compile(spec, in.compiling, this_site(device)), in);
+} catch (compile_error const& error) {
+  throw unsupported(error.what());
 }
 
 } // namespace
 
 bool runs_a_package(std::string_view mode) { return mode == "compiled" || mode == "compiled_aten"; }
 
-compiled_package package_for(std::string_view mode, job const& run, program_entry const& entry,
-                             device_info const& device, std::function<void(bool)> const& compiling) {
-  if (entry.python_twin.empty()) throw unsupported(std::string(entry.name) + " has no compiled form");
-  package_spec const spec{.program = std::string(entry.name),
-                          .twin = std::string(entry.python_twin),
-                          .dtype = std::string(dtype_name(run)),
-                          .hidden = run.hidden,
-                          .batch = run.batch,
-                          .seq_len = run.seq_len,
-                          .use_inplace_residual = run.use_inplace_residual,
-                          .compile_mode = run.compile_mode,
-                          .gemm_backends = mode == "compiled_aten" ? "ATEN" : run.inductor_gemm_backends,
-                          .intra_op_threads = run.intra_op_threads,
-                          .device = device.kind,
-                          .architecture = device.kind == "cpu" ? cpu_architecture(device) : gpu_architecture(device),
-                          .torch = TORCH_VERSION};
-  try {
-    return find_or_compile(spec, compiling, this_site(device));
-  } catch (compile_error const& error) {
-    throw unsupported(error.what());
-  }
+compiled_package compile_ahead(std::string_view mode, job const& run, program_entry const& entry,
+                               device_info const& device, std::function<void(bool)> const& compiling) try {
+  return find_or_compile(spec_of(mode, run, entry, device), compiling, this_site(device));
+} catch (compile_error const& error) {
+  throw unsupported(error.what());
 }
 
 std::unique_ptr<prepared_mode> prepare_compiled(mode_input const& in) { return prepare("compiled", in); }
