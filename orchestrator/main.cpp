@@ -14,8 +14,9 @@
 
 namespace {
 
-constexpr std::array subcommands{plateau::add_run,      plateau::add_submit,  plateau::add_assemble, plateau::add_show,
-                                 plateau::add_validate, plateau::add_devices, plateau::add_selftest};
+constexpr std::array subcommands{plateau::add_run,      plateau::add_rehearse, plateau::add_compile,
+                                 plateau::add_submit,   plateau::add_assemble, plateau::add_show,
+                                 plateau::add_validate, plateau::add_devices,  plateau::add_selftest};
 
 // A closed standard stream would give its number to the next file that is opened, and our output would go there.
 void open_closed_streams() {
@@ -43,8 +44,9 @@ int main(int argc, char** argv) {
     for (auto const& [subcommand, run] : known) {
       if (!subcommand->parsed()) continue;
       auto const code = run();
-      // what `run` found is in files; of the others the output is all there is
-      bool const lost = !std::cout.flush() && subcommand->get_name() != "run";
+      // what these two found is in files; of the others the output is all there is
+      auto const name = subcommand->get_name();
+      bool const lost = !std::cout.flush() && name != "run" && name != "rehearse";
       if (lost) throw std::runtime_error("cannot write to the standard output; is its disk full, or its reader gone?");
       return static_cast<int>(code);
     }

@@ -104,7 +104,12 @@ struct package_info {
   std::string key; ///< its name in the cache
   bool from_cache = false;
   double compile_seconds = 0;                  ///< 0 when it came from the cache
-  std::optional<std::string> compiled_on = {}; ///< the device that the compiler saw; a pretend GPU says so
+  std::optional<std::string> compiled_on = {}; ///< the device that the compiler saw
+  /// How the package came into being, and what it is for; absent in packages and results older than these.
+  std::optional<std::string> compiled_by = {};  ///< "own device", or "pretend GPU": ahead of time, on no GPU
+  std::optional<std::string> architecture = {}; ///< that it is for: a package is used on no other
+  std::optional<std::string> host = {};         ///< that compiled it
+  std::optional<std::string> torch = {};        ///< version that compiled it
 
   template <class Visit>
   friend void describe(package_info& x, Visit&& visit) {
@@ -112,6 +117,10 @@ struct package_info {
     visit("from_cache", x.from_cache);
     visit("compile_seconds", x.compile_seconds);
     visit("compiled_on", x.compiled_on);
+    visit("compiled_by", x.compiled_by);
+    visit("architecture", x.architecture);
+    visit("host", x.host);
+    visit("torch", x.torch);
   }
 };
 

@@ -25,11 +25,21 @@ void describe(check_fabric& x, Visit&& visit) {
   visit("ranks", x.ranks);
 }
 template <class Visit>
+void describe(compile& x, Visit&& visit) {
+  visit("mode", x.mode);
+}
+template <class Visit>
 void describe(ready&, Visit&&) {}
 template <class Visit>
 void describe(failure& x, Visit&& visit) {
   visit("status", x.status);
   visit("reason", x.reason);
+}
+template <class Visit>
+void describe(package& x, Visit&& visit) {
+  visit("info", x.info);
+  visit("file", x.file);
+  visit("bytes", x.bytes);
 }
 
 namespace {
@@ -96,6 +106,7 @@ template <> struct type_name<start> { static constexpr auto text = "start"; };
 template <> struct type_name<stop> { static constexpr auto text = "stop"; };
 template <> struct type_name<open_fabric> { static constexpr auto text = "open_fabric"; };
 template <> struct type_name<check_fabric> { static constexpr auto text = "check_fabric"; };
+template <> struct type_name<compile> { static constexpr auto text = "compile"; };
 template <> struct type_name<device_info> { static constexpr auto text = "device_info"; };
 template <> struct type_name<ready> { static constexpr auto text = "ready"; };
 template <> struct type_name<memory_point> { static constexpr auto text = "memory_point"; };
@@ -103,6 +114,7 @@ template <> struct type_name<case_result> { static constexpr auto text = "case_r
 template <> struct type_name<failure> { static constexpr auto text = "failure"; };
 template <> struct type_name<nccl_info> { static constexpr auto text = "nccl_info"; };
 template <> struct type_name<fabric_result> { static constexpr auto text = "fabric_result"; };
+template <> struct type_name<package> { static constexpr auto text = "package"; };
 // clang-format on
 
 template <class Variant>

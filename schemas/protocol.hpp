@@ -23,6 +23,11 @@
 ///     rank -> worker   open_fabric     check_fabric
 ///     worker -> rank            nccl_info            fabric_result
 ///
+/// Or compile a package, and keep it in the cache, without running it:
+///
+///     rank -> worker   compile
+///     worker -> rank          package
+///
 /// A failure may stand in the place of any event. After one that answers prepare or start the case is over
 /// and the worker takes the next prepare; a worker that cannot go on exits.
 namespace plateau::protocol {
@@ -48,14 +53,22 @@ struct check_fabric {
   std::string unique_id; ///< as rank 0's worker gave it
   std::int64_t ranks = 1;
 };
-using command = std::variant<hello, prepare, start, stop, open_fabric, check_fabric>;
+struct compile {
+  std::string mode; ///< one that runs a package
+};
+using command = std::variant<hello, prepare, start, stop, open_fabric, check_fabric, compile>;
 
 struct ready {};
 struct failure {
   case_status status = case_status::failed;
   std::string reason;
 };
-using event = std::variant<device_info, ready, memory_point, case_result, failure, nccl_info, fabric_result>;
+struct package {
+  package_info info;
+  std::string file; ///< its path in the cache
+  std::int64_t bytes = 0;
+};
+using event = std::variant<device_info, ready, memory_point, case_result, failure, nccl_info, fabric_result, package>;
 
 /// A whole frame, length included.
 std::vector<std::uint8_t> to_frame(command const& c);

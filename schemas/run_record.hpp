@@ -141,6 +141,9 @@ struct run_info {
   std::optional<std::string> not_comparable;
   std::optional<std::vector<run_attempt>> attempts;   ///< from 1, in order; absent in older runs and in merged ones
   std::optional<std::vector<run_source>> merged_from; ///< only of a merged run, by rank
+  /// The GPU that was only pretended, in words: memory is what it would be on it, and times mean nothing. Absent: the
+  /// run is no rehearsal.
+  std::optional<std::string> rehearsed;
 
   template <class Visit>
   friend void describe(run_info& x, Visit&& visit) {
@@ -158,6 +161,7 @@ struct run_info {
     visit("not_comparable", x.not_comparable);
     visit("attempts", x.attempts);
     visit("merged_from", x.merged_from);
+    visit("rehearsed", x.rehearsed);
   }
 };
 

@@ -3,6 +3,7 @@
 
 #include "schemas/protocol.hpp"
 #include "worker/fabric/fabric.hpp"
+#include "worker/modes/compiled.hpp"
 #include "worker/prepared_case.hpp"
 
 #include <ATen/Parallel.h>
@@ -12,6 +13,7 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <new>
 #include <optional>
@@ -104,6 +106,20 @@ private:
     for_the_case([&] {
       send(check_fabric({context.rank, c.ranks, c.unique_id},
                         std::chrono::duration<double>(context.run.timeouts_s.fabric)));
+    });
+  }
+
+  void answer(protocol::compile const& c) {
+    auto const& context = greeted("compile");
+    for_the_case([&] {
+      if (!runs_a_package(c.mode)) throw unsupported(c.mode + " runs no package");
+      auto const compiling = [this](bool begun) {
+        shared_.now.store(begun ? phase::compiling : phase::preparing, std::memory_order_relaxed);
+      };
+      auto const made =
+          compile_ahead(c.mode, context.run, program_named(context.run.workload), context.dev.info(), compiling);
+      send(protocol::package{made.info, made.file.string(),
+                             static_cast<std::int64_t>(std::filesystem::file_size(made.file))});
     });
   }
 

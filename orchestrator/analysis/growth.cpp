@@ -392,6 +392,7 @@ std::optional<double> seconds_to_full(std::vector<rank_examined> const& all, ran
   auto const& device = rank.result->device;
   auto const at = static_cast<std::size_t>(rank.result->rank);
   if (!device || device->memory_bytes == 0 || at >= ranks.size()) return std::nullopt;
+  if (device->pretended.value_or(false)) return std::nullopt; // its times mean nothing
   auto const on_cpu = device->kind == "cpu";
   if (!on_cpu && series == "host_resident_bytes") return std::nullopt; // the machine's memory is not known
   auto const sharers = std::ranges::count_if(ranks, [&](auto const& other) { return share_device(ranks[at], other); });

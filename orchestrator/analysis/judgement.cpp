@@ -3,6 +3,7 @@
 
 #include "orchestrator/analysis/across_ranks.hpp"
 #include "orchestrator/analysis/outcome.hpp"
+#include "orchestrator/analysis/rehearsal.hpp"
 #include "orchestrator/analysis/result_summary.hpp"
 #include "orchestrator/analysis/steadiness.hpp"
 
@@ -144,7 +145,7 @@ std::string why_not_steady(case_latencies const& latencies) {
   return "";
 }
 
-void list_what_was_not_made(job const& run, case_record const& record, case_latencies const& latencies,
+void list_what_was_not_made(run_record const& run, case_record const& record, case_latencies const& latencies,
                             case_judgement& out) {
   measured_ranks ranks;
   for (auto const& result : record.by_rank)
@@ -156,9 +157,10 @@ void list_what_was_not_made(job const& run, case_record const& record, case_late
   add(checks::growing, why_no_growth(ranks));
   add(checks::inconclusive, why_no_growth(ranks));
   add(checks::churn, why_no_counters(ranks));
-  add(checks::unequal, why_not_equal(run, ranks));
-  add(checks::straggler, why_no_stragglers(latencies));
-  add(checks::unsteady, why_not_steady(latencies));
+  add(checks::unequal, why_not_equal(run.run, ranks));
+  std::string const no_times = run.info.rehearsed ? no_times_in_a_rehearsal : "";
+  add(checks::straggler, run.info.rehearsed ? no_times : why_no_stragglers(latencies));
+  add(checks::unsteady, run.info.rehearsed ? no_times : why_not_steady(latencies));
 }
 
 void append(std::vector<finding> more, case_judgement& out) {
@@ -177,7 +179,7 @@ case_judgement judge_case(run_record const& run, case_record const& record, case
   append(stragglers(latencies), out);
   if (auto const found = unsteady(latencies.steadiness_by_rank)) out.findings.push_back(*found);
   judge_skipped(record, out);
-  list_what_was_not_made(run.run, record, latencies, out);
+  list_what_was_not_made(run, record, latencies, out);
   return out;
 }
 

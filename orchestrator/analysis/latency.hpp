@@ -41,7 +41,8 @@ class latency_collector {
 public:
   explicit latency_collector(std::size_t world);
 
-  /// Empties start_ns and latency_ns. The ranks in ascending order, each once.
+  /// Empties start_ns and latency_ns. The ranks in ascending order, each once. A rehearsal's are not taken: then all is
+  /// absent.
   void take(std::int64_t rank, measurement& m);
   /// To be called once, when all measured ranks were taken.
   case_latencies finish();

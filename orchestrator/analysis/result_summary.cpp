@@ -66,7 +66,12 @@ json seed_memory(counters const& c) {
   return out;
 }
 
-json latency_ms(latency_summary const& s) {
+// Null where there are no times.
+using some_latency = std::optional<latency_summary>;
+
+json latency_ms(some_latency const& latency) {
+  if (!latency) return nullptr;
+  auto const& s = *latency;
   auto out = json::object();
   for (auto const name : {"p50", "p95", "p99"}) {
     auto const at = std::ranges::find(percentiles, name, &percentile::name) - percentiles.begin();
@@ -82,7 +87,9 @@ json bound(std::optional<std::int64_t> const& ns) {
   return ns ? json(static_cast<double>(*ns) / ns_per_ms) : json(nullptr);
 }
 
-json latency_intervals(latency_summary const& s) {
+json latency_intervals(some_latency const& latency) {
+  if (!latency) return nullptr;
+  auto const& s = *latency;
   json out{{"confidence", 0.95}, {"assumes", "independent samples"}};
   for (std::size_t i = 0; i < percentiles.size(); ++i) {
     auto const& e = s.at[i];
@@ -211,29 +218,35 @@ std::optional<std::string> arena_kind(scope const& s) {
   return std::nullopt;
 }
 
-// The keys that an entry has for all ranks together and for each one: the seed's first, in its order.
-json common_keys(scope const& s, latency_summary const& latency) {
+double longest_wall_time_sec(scope const& s) {
   std::int64_t wall_ns = 0;
   for (auto const* rank : s.ranks) wall_ns = std::max(wall_ns, rank->measured->wall_ns);
-  auto const wall = static_cast<double>(wall_ns) / ns_per_second;
-  auto const rate = static_cast<double>(latency.count) / wall;
+  return static_cast<double>(wall_ns) / ns_per_second;
+}
+
+// The keys that an entry has for all ranks together and for each one: the seed's first, in its order.
+json common_keys(scope const& s, some_latency const& latency) {
   auto const threads = s.record.id.concurrency * static_cast<std::int64_t>(s.ranks.size());
+  auto const requests = latency ? latency->count : threads * s.run.requests_per_worker;
+  auto const wall = longest_wall_time_sec(s);
+  auto const rate = static_cast<double>(requests) / wall;
+  auto const timed = [&](json value) { return latency ? std::move(value) : json(nullptr); };
   json out{{"mode", s.record.id.mode},
            {"concurrency", s.record.id.concurrency},
-           {"requests_per_worker", latency.count / threads},
-           {"total_requests", latency.count},
-           {"wall_time_sec", wall},
-           {"throughput_requests_per_sec", number(rate)},
+           {"requests_per_worker", requests / threads},
+           {"total_requests", requests},
+           {"wall_time_sec", timed(wall)},
+           {"throughput_requests_per_sec", timed(number(rate))},
            {"latency_ms", latency_ms(latency)}};
   add_memory(out, s);
   out["compile_applied"] = std::ranges::all_of(s.ranks, &case_result::compile_applied);
-  out["throughput_tokens_per_sec"] = number(rate * static_cast<double>(s.run.batch * s.run.seq_len));
+  out["throughput_tokens_per_sec"] = timed(number(rate * static_cast<double>(s.run.batch * s.run.seq_len)));
   out["latency_intervals"] = latency_intervals(latency);
-  out["churn"] = counters_unavailable(s) ? json(nullptr) : churn_of(s, latency.count);
+  out["churn"] = counters_unavailable(s) ? json(nullptr) : churn_of(s, requests);
   if (any_tracked(s)) out["attribution"] = attribution_of(s);
   if (auto const kind = arena_kind(s)) out["arena_kind"] = *kind;
   out["output_check"] = outputs_of(s);
-  out["harness_ns"] = harness_ns(s);
+  out["harness_ns"] = timed(harness_ns(s));
   return out;
 }
 
@@ -324,16 +337,17 @@ json rank_entry(run_record const& run, scope const& all, case_result const& resu
                 case_latencies const& latencies, case_judgement const& judgement) {
   auto const place = static_cast<std::size_t>(result.rank);
   scope const one{run.run, all.record, {&result}};
+  auto const& latency = latencies.by_rank[place];
   json out{{"rank", result.rank}};
-  out.update(common_keys(one, *latencies.by_rank[place]));
-  out["start_skew_ns"] = result.measured->gate_ns - first.at(machine_of(run.info, result));
+  out.update(common_keys(one, latency));
+  out["start_skew_ns"] = latency ? json(result.measured->gate_ns - first.at(machine_of(run.info, result))) : json(nullptr);
   out["outside_pre_bytes"] = result.measured->outside_pre_bytes;
   out["outside_post_bytes"] = result.measured->outside_post_bytes;
   if (result.measured->clock_requests) out["clock_requests"] = *result.measured->clock_requests;
   if (result.measured->gpu) out["gpu"] = gpu_entry(*result.measured);
   if (result.outputs) out["output_check"]["digests"] = result.outputs->digests;
   if (result.package) out["package"] = encode(*result.package);
-  out["soak"] = soak_columns(result.measured->soak);
+  out["soak"] = soak_columns(result.measured->soak, latency.has_value());
   out["growth"] = growth_on_rank(judgement, result.rank);
   out["steadiness"] = steadiness_entry(latencies.steadiness_by_rank[place]);
   return out;
@@ -356,13 +370,14 @@ std::string instability(case_result const& result) {
 
 json number(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
 
-json soak_columns(std::span<memory_point const> points) {
+json soak_columns(std::span<memory_point const> points, bool timed) {
   constexpr std::array columns{&counters::allocated_bytes, &counters::reserved_bytes, &counters::allocation_events,
                                &counters::free_events, &counters::segment_alloc_events};
-  json out{{"requests", json::array()}, {"elapsed_sec", json::array()}};
+  json out{{"requests", json::array()}};
+  if (timed) out["elapsed_sec"] = json::array();
   for (auto const& point : points) {
     out["requests"].push_back(point.requests);
-    out["elapsed_sec"].push_back(static_cast<double>(point.elapsed_ns) / ns_per_second);
+    if (timed) out["elapsed_sec"].push_back(static_cast<double>(point.elapsed_ns) / ns_per_second);
     for (auto const member : columns) out[std::string(name_of_counter(member))].push_back(point.allocator.*member);
     out["outside_bytes"].push_back(point.outside_bytes);
     out["host_resident_bytes"].push_back(point.host_resident_bytes);
@@ -375,12 +390,12 @@ json result_summary(run_record const& run, case_record const& record, case_laten
   scope all{run.run, record, {}};
   for (auto const& result : record.by_rank)
     if (result && result->measured) all.ranks.push_back(&*result);
-  auto out = common_keys(all, *latencies.pooled);
+  auto out = common_keys(all, latencies.pooled);
   out["case_id"] = record.id.text();
   out["repeat"] = record.id.repeat;
   out["growth"] = growth_of(judgement);
   out["across_ranks"] = spread_entry(spread_of(run, record, latencies));
-  out["percentile_method"] = percentile_method;
+  out["percentile_method"] = latencies.pooled ? json(percentile_method) : json(nullptr);
   out["ranks_measured"] = all.ranks.size();
   out["ranks_total"] = record.by_rank.size();
   out["ranks"] = json::array();

@@ -116,14 +116,21 @@ stream_costs stream_costs_of(run_record const& run) {
   return out;
 }
 
+std::optional<unfit> first_unfit(stream_cost const& c) {
+  if (!c.most_streams) return std::nullopt;
+  auto const concurrency = *c.most_streams + 1;
+  return unfit{concurrency, c.bytes_at_none + c.bytes_per_stream * static_cast<double>(concurrency)};
+}
+
 std::string told(stream_cost const& c) {
   if (c.bytes_per_stream <= 0)
     return c.mode + ": more streams cost no measurable memory, up to " + std::to_string(c.concurrency.back());
   auto text = c.mode + ": each stream adds " + bytes_text(c.bytes_per_stream) + " to " + bytes_text(c.bytes_at_none);
   if (c.residual_bytes > 0) text += " (give or take " + bytes_text(c.residual_bytes) + ")";
-  if (!c.most_streams) return text;
-  return text + "; " + std::to_string(*c.most_streams) + " streams would fill the device (" +
-         bytes_text(static_cast<double>(*c.capacity_bytes)) + " for the allocator)";
+  auto const u = first_unfit(c);
+  if (!u) return text;
+  return text + "; c" + std::to_string(u->concurrency) + " would not fit: " + std::to_string(*c.most_streams) +
+         " streams fill the " + bytes_text(static_cast<double>(*c.capacity_bytes)) + " that the allocator can have";
 }
 
 } // namespace plateau

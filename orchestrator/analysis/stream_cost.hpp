@@ -21,6 +21,13 @@ struct stream_cost {
   std::optional<std::int64_t> most_streams; ///< that fit in it, by the line; absent: they cost nothing, or no capacity
 };
 
+/// The least concurrency that would not fit into the device's memory, and how many bytes it would need, by the line.
+struct unfit {
+  std::int64_t concurrency = 0;
+  double bytes = 0;
+};
+std::optional<unfit> first_unfit(stream_cost const& cost); ///< nothing where most_streams is absent
+
 /// Of a run: one entry for each mode that was measured at 2 or more levels of concurrency, or why there is none.
 struct stream_costs {
   std::vector<stream_cost> modes;
@@ -36,7 +43,8 @@ struct stream_costs {
 /// reserve grows with the streams too, and is among each one's outside bytes.
 stream_costs stream_costs_of(run_record const& run);
 
-/// "eager: each stream adds 24.0 MiB to 52.0 MiB; 470 streams would fill the device (11.5 GiB for the allocator)".
+/// "eager: each stream adds 24.0 MiB to 52.0 MiB; c471 would not fit: 470 streams fill the 11.5 GiB that the allocator
+/// can have".
 std::string told(stream_cost const& cost);
 
 } // namespace plateau

@@ -6,6 +6,7 @@
 #include "orchestrator/analysis/gpu_course.hpp"
 #include "orchestrator/analysis/noise.hpp"
 #include "orchestrator/analysis/outcome.hpp"
+#include "orchestrator/analysis/rehearsal.hpp"
 #include "orchestrator/analysis/result_summary.hpp"
 #include "orchestrator/analysis/stream_cost.hpp"
 
@@ -19,20 +20,20 @@ namespace plateau {
 
 namespace {
 
-json case_on_rank(std::optional<case_result> const& result, std::int64_t rank) {
+json case_on_rank(run_info const& info, std::optional<case_result> const& result, std::int64_t rank) {
   json out{{"rank", rank}, {"status", name_of(status_on(result))}, {"reason", reason_on(result)}};
   if (!result) return out;
   out["attempt"] = result->attempt;
   out["started"] = result->started;
-  out["seconds"] = number(result->seconds);
+  if (!info.rehearsed) out["seconds"] = number(result->seconds);
   auto warnings = result->warnings;
   if (result->measured) std::ranges::copy(gpu_warnings(*result->measured), std::back_inserter(warnings));
   out["warnings"] = warnings;
-  if (!result->soak_so_far.empty()) out["soak"] = soak_columns(result->soak_so_far);
+  if (!result->soak_so_far.empty()) out["soak"] = soak_columns(result->soak_so_far, !info.rehearsed);
   return out;
 }
 
-json case_entry(case_record const& record) {
+json case_entry(run_info const& info, case_record const& record) {
   auto const verdict = verdict_of(record);
   json out{{"case_id", record.id.text()},
            {"mode", record.id.mode},
@@ -42,7 +43,7 @@ json case_entry(case_record const& record) {
            {"reason", verdict.reason},
            {"ranks", json::array()}};
   for (std::size_t rank = 0; rank < record.by_rank.size(); ++rank)
-    out["ranks"].push_back(case_on_rank(record.by_rank[rank], static_cast<std::int64_t>(rank)));
+    out["ranks"].push_back(case_on_rank(info, record.by_rank[rank], static_cast<std::int64_t>(rank)));
   return out;
 }
 
@@ -111,6 +112,12 @@ json noise_of(run_record const& run, std::span<case_latencies const> latencies) 
   return {{"floors", std::move(out)}, {"told", told(floors)}};
 }
 
+json would_not_fit(stream_cost const& c) {
+  auto const u = first_unfit(c);
+  if (!u) return nullptr;
+  return {{"concurrency", u->concurrency}, {"bytes", number(u->bytes)}};
+}
+
 json stream_costs_entry(run_record const& run) {
   auto const costs = stream_costs_of(run);
   auto out = json::array();
@@ -123,8 +130,13 @@ json stream_costs_entry(run_record const& run) {
                    {"residual_bytes", number(c.residual_bytes)},
                    {"capacity_bytes", c.capacity_bytes ? json(*c.capacity_bytes) : json(nullptr)},
                    {"most_streams", c.most_streams ? json(*c.most_streams) : json(nullptr)},
+                   {"would_not_fit", would_not_fit(c)},
                    {"told", told(c)}});
   return {{"modes", std::move(out)}, {"why_none", costs.why_none}};
+}
+
+bool any_measured(case_record const& record) {
+  return std::ranges::any_of(record.by_rank, [](auto const& result) { return result && result->measured; });
 }
 
 void add_findings(json& to, case_id const& id, std::span<finding const> findings) {
@@ -147,8 +159,8 @@ json summary_of(run_record const& run, std::span<case_latencies const> latencies
   auto results = json::array(), cases = json::array(), ranks = json::array(), findings = json::array(),
        not_made = json::array();
   for (std::size_t i = 0; i < run.cases.size(); ++i) {
-    cases.push_back(case_entry(run.cases[i]));
-    if (latencies[i].pooled) results.push_back(result_summary(run, run.cases[i], latencies[i], judgements[i]));
+    cases.push_back(case_entry(run.info, run.cases[i]));
+    if (any_measured(run.cases[i])) results.push_back(result_summary(run, run.cases[i], latencies[i], judgements[i]));
     add_findings(findings, run.cases[i].id, judgements[i].findings);
     add_unmade(not_made, run.cases[i].id, judgements[i].not_made);
   }
@@ -163,6 +175,7 @@ json summary_of(run_record const& run, std::span<case_latencies const> latencies
           {"not_made", std::move(not_made)},
           {"noise", noise_of(run, latencies)},
           {"memory_per_stream", stream_costs_entry(run)},
+          {"rehearsal", rehearsal_entry(run.info)},
           {"fabric", fabric_entry(run.info.fabric.value_or(
                          fabric_record{fabric_status::not_checked, "the run is older than the check", {}}))},
           {"run", run_entry(run)},

@@ -31,6 +31,17 @@ std::filesystem::path worker_program(std::string const& asked) {
   return std::filesystem::absolute(program);
 }
 
+std::filesystem::path pretend_gpu_folder() {
+  auto const* variable = std::getenv("PLATEAU_PRETEND_GPU");
+  auto const folder = variable != nullptr ? std::filesystem::path(variable)
+                                          : this_program().parent_path().parent_path() / "pretend_gpu";
+  if (access((folder / "libpretend_cuda.so").c_str(), R_OK) != 0)
+    throw input_error("the pretend GPU's libraries are not in " + folder.string() +
+                      "; build them (script/setup, with a PyTorch that has CUDA), or say where they are in "
+                      "PLATEAU_PRETEND_GPU");
+  return std::filesystem::absolute(folder);
+}
+
 std::int64_t visible_gpus() {
   if (auto const* list = std::getenv("CUDA_VISIBLE_DEVICES")) {
     std::string const text(list);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "orchestrator/rank/run.hpp"
+#include "orchestrator/cli/run.hpp"
 #include "orchestrator/analysis/attempts.hpp"
 #include "orchestrator/analysis/gates.hpp"
 #include "orchestrator/cli/command_line.hpp"
@@ -8,6 +8,7 @@
 #include "orchestrator/cli/programs.hpp"
 #include "orchestrator/cli/subcommands.hpp"
 #include "orchestrator/launch/command.hpp"
+#include "orchestrator/rank/run.hpp"
 #include "orchestrator/store/assemble.hpp"
 #include "orchestrator/store/durable.hpp"
 #include "orchestrator/store/folder_lock.hpp"
@@ -25,22 +26,10 @@ namespace plateau {
 
 namespace {
 
-struct run_flags {
-  std::optional<std::string> job_file, resume;
-  bool allow_moved = false, retry_failed = false;
-  std::vector<job_override> fields; ///< as typed
-  std::optional<std::int64_t> ranks;
-  std::optional<std::string> folder, launcher;
-  std::vector<std::string> launch_args;
-  std::optional<std::string> fail_on;
-  std::string blind_to; ///< for selftest's own test
-  bool dry_run = false, allow_shared_gpu = false;
-  double grace = 30;
-  std::string worker;
-  bool as_rank = false, folder_is_ours = false;
-  std::string started_by = "external", typed; ///< the front end's own command line, a JSON list
-  std::optional<std::int64_t> expected_ranks;
-};
+job read_job(run_flags const& flags) {
+  auto j = parse_job(read_text(*flags.job_file), *flags.job_file, flags.fields);
+  return flags.gpu ? job_to_rehearse(std::move(j)) : j;
+}
 
 std::optional<gates> gates_of(run_flags const& flags) {
   return flags.fail_on ? std::optional(parse_gates(*flags.fail_on)) : std::nullopt;
@@ -65,7 +54,7 @@ std::vector<std::string> words_of_a_resume(run_flags const& flags, std::filesyst
 // What every rank runs: this program again, told that it is a rank.
 std::vector<std::string> rank_program(run_flags const& flags, launch_plan const& plan,
                                       std::vector<std::string> const& what) {
-  std::vector<std::string> words{this_program().string(), "run"};
+  std::vector<std::string> words{this_program().string(), flags.subcommand};
   words.insert(words.end(), what.begin(), what.end());
   words.insert(words.end(),
                {"--grace", std::to_string(flags.grace), "--worker", worker_program(flags.worker).string(), "--as-rank",
@@ -73,6 +62,7 @@ std::vector<std::string> rank_program(run_flags const& flags, launch_plan const&
                 "--started-by", plan.role == launch_role::start_srun ? "srun" : "mpirun", "--expected-ranks",
                 std::to_string(plan.ranks)});
   if (flags.fail_on) words.push_back("--fail-on=" + *flags.fail_on);
+  if (flags.gpu) words.push_back("--gpu=" + flags.gpu->spec());
   if (!flags.blind_to.empty()) words.push_back("--blind-to=" + flags.blind_to);
   if (flags.allow_shared_gpu) words.push_back("--allow-shared-gpu");
   return words;
@@ -111,6 +101,7 @@ exit_code as_rank(run_flags const& flags) {
   options.fail_on = gates_of(flags);
   options.allow_shared_gpu = flags.allow_shared_gpu;
   options.blind_to = flags.blind_to;
+  if (flags.gpu) options.rehearsed = rehearsal{*flags.gpu, pretend_gpu_folder()};
   options.grace = std::chrono::duration<double>(flags.grace);
   options.command_line =
       flags.typed.empty() ? this_command_line() : json::parse(flags.typed).get<std::vector<std::string>>();
@@ -127,25 +118,8 @@ void refuse_without_a_current_folder() {
                       "); it was deleted, or you may not enter it: change to another one");
 }
 
-exit_code begin(run_flags const& flags, launch_role role);
-exit_code resume(run_flags const& flags, launch_role role);
-exit_code show_complete(run_folder const& folder);
-
-exit_code run(run_flags const& flags) {
-  refuse_without_a_current_folder();
-  auto const role = role_of(flags);
-  if (role == launch_role::rank && flags.dry_run)
-    throw input_error("--dry-run starts nothing, so it needs no launcher; type it without mpirun or srun");
-  if (!flags.job_file && !flags.resume)
-    throw input_error(
-        "which job? plateau run JOB, as in plateau run jobs/smoke_cpu.json -n 2; or --resume RUN to go on "
-        "with an earlier run");
-  if (role == launch_role::rank) return as_rank(flags);
-  return flags.resume ? resume(flags, role) : begin(flags, role);
-}
-
 exit_code begin(run_flags const& flags, launch_role role) {
-  auto const j = parse_job(read_text(*flags.job_file), *flags.job_file, flags.fields);
+  auto const j = read_job(flags);
   refuse_gates_without_a_soak(gates_of(flags).value_or(default_gates()), j);
   launch_plan plan{role, rank_count(flags.ranks, role, current_environment(), visible_gpus()), flags.launch_args, {}};
   auto const folder = std::filesystem::absolute(flags.folder ? std::filesystem::path(*flags.folder)
@@ -191,6 +165,44 @@ exit_code show_complete(run_folder const& folder) {
 
 } // namespace
 
+exit_code run(run_flags const& flags) {
+  refuse_without_a_current_folder();
+  auto const role = role_of(flags);
+  if (role == launch_role::rank && flags.dry_run)
+    throw input_error("--dry-run starts nothing, so it needs no launcher; type it without mpirun or srun");
+  if (!flags.job_file && !flags.resume)
+    throw input_error(
+        "which job? plateau run JOB, as in plateau run jobs/smoke_cpu.json -n 2; or --resume RUN to go on "
+        "with an earlier run");
+  if (role == launch_role::rank) return as_rank(flags);
+  return flags.resume ? resume(flags, role) : begin(flags, role);
+}
+
+void add_run_options(CLI::App& command, std::shared_ptr<run_flags> const& flags) {
+  command.add_option("-o,--output", flags->folder, "the run folder; by default runs/<time>-<name>-<id>");
+  command.add_flag("--dry-run", flags->dry_run, "list the cases and the launch command, start nothing");
+  command.add_option("--launcher", flags->launcher, "mpirun or srun, instead of what fits the place")
+      ->check(fits({{"enum", {"mpirun", "srun"}}}));
+  command
+      .add_option("--launch-args", flags->launch_args,
+                  "further arguments of the launcher, once each; with any, mpirun's hosts are yours to choose, too")
+      ->allow_extra_args(false);
+  command
+      .add_option("--fail-on", flags->fail_on,
+                  "checks whose findings make the run bad, exit code 4: " + check_names() +
+                      ", or none; by default growing")
+      ->check(read_by(parse_gates));
+  command.add_option("--grace", flags->grace, "seconds that the current case gets after Ctrl-C")
+      ->check(fits({{"type", "number"}, {"minimum", 0}, {"maximum", 86400}}));
+  command.add_option("--worker", flags->worker, "")->group("");
+  command.add_flag("--as-rank", flags->as_rank, "")->group("");
+  command.add_flag("--folder-is-ours", flags->folder_is_ours, "")->group("");
+  command.add_option("--started-by", flags->started_by, "")->group("");
+  command.add_option("--typed", flags->typed, "")->group("");
+  command.add_option("--expected-ranks", flags->expected_ranks, "")->group("");
+  add_job_fields(command, flags->fields);
+}
+
 run_subcommand add_run(CLI::App& program) {
   auto flags = std::make_shared<run_flags>();
   auto* command = program.add_subcommand("run", "Run a job and gather its results");
@@ -204,13 +216,12 @@ run_subcommand add_run(CLI::App& program) {
       ->add_option("-n,--ranks", flags->ranks,
                    "ranks to start; by default what the Slurm allocation says, else one per visible GPU, else 1")
       ->check(fits({{"type", "integer"}, {"minimum", 1}, {"maximum", 1'000'000}}));
-  auto* output =
-      command->add_option("-o,--output", flags->folder, "the run folder; by default runs/<time>-<name>-<id>");
+  add_run_options(*command, flags);
   auto* resumed = command
                       ->add_option("--resume", flags->resume,
                                    "go on with the run in this folder: only the cases that are not there from every "
                                    "rank are run; JOB may be left out")
-                      ->excludes(output);
+                      ->excludes(command->get_option("--output"));
   command
       ->add_flag("--allow-moved", flags->allow_moved,
                  "resume on other devices than before; the cases are marked as not comparable")
@@ -219,30 +230,9 @@ run_subcommand add_run(CLI::App& program) {
       ->add_flag("--retry-failed", flags->retry_failed,
                  "resume: run the cases again that did not pass, skipped ones too")
       ->needs(resumed);
-  command->add_flag("--dry-run", flags->dry_run, "list the cases and the launch command, start nothing");
-  command->add_option("--launcher", flags->launcher, "mpirun or srun, instead of what fits the place")
-      ->check(fits({{"enum", {"mpirun", "srun"}}}));
-  command
-      ->add_option("--launch-args", flags->launch_args,
-                   "further arguments of the launcher, once each; with any, mpirun's hosts are yours to choose, too")
-      ->allow_extra_args(false);
-  command
-      ->add_option("--fail-on", flags->fail_on,
-                   "checks whose findings make the run bad, exit code 4: " + check_names() +
-                       ", or none; by default growing")
-      ->check(read_by(parse_gates));
   command->add_flag("--allow-shared-gpu", flags->allow_shared_gpu,
                     "run although ranks have the same GPU; the run is marked as not comparable");
-  command->add_option("--grace", flags->grace, "seconds that the current case gets after Ctrl-C")
-      ->check(fits({{"type", "number"}, {"minimum", 0}, {"maximum", 86400}}));
-  command->add_option("--worker", flags->worker, "")->group("");
   command->add_option("--blind-to", flags->blind_to, "")->group("");
-  command->add_flag("--as-rank", flags->as_rank, "")->group("");
-  command->add_flag("--folder-is-ours", flags->folder_is_ours, "")->group("");
-  command->add_option("--started-by", flags->started_by, "")->group("");
-  command->add_option("--typed", flags->typed, "")->group("");
-  command->add_option("--expected-ranks", flags->expected_ranks, "")->group("");
-  add_job_fields(*command, flags->fields);
   return [flags] { return run(*flags); };
 }
 

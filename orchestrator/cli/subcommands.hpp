@@ -12,6 +12,8 @@ namespace plateau {
 using run_subcommand = std::function<exit_code()>;
 
 run_subcommand add_run(CLI::App& program);
+run_subcommand add_rehearse(CLI::App& program);
+run_subcommand add_compile(CLI::App& program);
 run_subcommand add_submit(CLI::App& program);
 run_subcommand add_assemble(CLI::App& program);
 run_subcommand add_show(CLI::App& program);

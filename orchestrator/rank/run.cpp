@@ -101,6 +101,7 @@ private:
   std::optional<supervisor> supervisor_;
   std::optional<steady_clock::time_point> asked_to_stop_;
   std::optional<std::string> not_comparable_;
+  std::optional<std::string> rehearsed_; // as run_info has it
 
   void begin();
   void take_up();
@@ -229,7 +230,8 @@ void rank_run::agree_on_job() {
       ranks_,
       [&] {
         check_world(ranks_, options_);
-        auto const j = parse_job(read_text(*options_.job_file), options_.job_file->string(), options_.overrides);
+        auto j = parse_job(read_text(*options_.job_file), options_.job_file->string(), options_.overrides);
+        if (options_.rehearsed) j = job_to_rehearse(std::move(j));
         refuse_gates_without_a_soak(options_.fail_on.value_or(default_gates()), j);
         return to_json(j).dump();
       },
@@ -243,6 +245,7 @@ std::vector<rank_info> rank_run::bring_up_workers() {
   worker_command command{options_.worker, without_launcher(current_environment()),
                          folder_.here().worker_log(ranks_.rank())};
   for (auto const& [name, value] : job_.env) command.env[name] = value;
+  if (options_.rehearsed) command.env = with_pretend_gpu(command.env, *options_.rehearsed, ranks_.local_size());
   protocol::hello hello;
   hello.run_id = folder_.run_id();
   hello.rank = ranks_.rank();
@@ -283,6 +286,10 @@ void rank_run::settle_device(std::vector<rank_info> const& infos) {
     if (info.device) kinds.insert(info.device->kind);
   if (kinds.size() > 1)
     throw refused("some ranks have a GPU and others have none; say \"device\": \"cuda\" or \"cpu\"");
+  rehearsed_ = pretended_gpu(infos);
+  if (options_.rehearsed && !rehearsed_)
+    throw refused("the workers did not load the pretend GPU from " + options_.rehearsed->libraries.string() +
+                  "; put it into a folder without spaces or colons in its path (PLATEAU_PRETEND_GPU)");
   auto const kind = kinds.empty() ? std::string(job_.device == "cuda" ? "cuda" : "cpu") : *kinds.begin();
   if (job_.device == "auto" && kind == "cpu")
     voice_.say(run_line::kind::note,
@@ -362,6 +369,7 @@ run_info rank_run::described(std::vector<rank_info> const& infos, fabric_record 
   info.ranks = infos;
   info.fabric = fabric;
   if (not_comparable_) info.not_comparable = not_comparable_;
+  info.rehearsed = rehearsed_;
   if (options_.fail_on) info.fail_on = *options_.fail_on;
   return info;
 }
@@ -374,6 +382,8 @@ void rank_run::note_the_run(run_info& info) {
                                        (world == 1 ? " rank, " : " ranks, ") +
                                        (first.device ? first.device->name : std::string("no device")));
   if (not_comparable_) voice_.say(run_line::kind::note, "WARNING: not comparable: " + *not_comparable_);
+  if (rehearsed_)
+    voice_.say(run_line::kind::note, "a rehearsal: " + *rehearsed_ + " is only pretended, so nothing is timed");
   note_crowding(info.ranks, info.warnings);
   bool const expected = job_.device == "cuda" && world > 1 && job_.fabric != "off";
   auto const& fabric = *info.fabric;
@@ -472,7 +482,8 @@ std::string rank_run::run_cases() {
       folder_.drop_older(id, attempt_);
     auto line = std::to_string(i + 1) + "/" + std::to_string(cases.size()) + " " + id.text() +
                 std::string(width - id.text().size() + 2, ' ') + std::string(name_of(status)) + "  ";
-    voice_.say(run_line::kind::note, line + (status == case_status::passed ? seconds : reason));
+    auto const said = status != case_status::passed ? reason : rehearsed_ ? "" : std::string(seconds);
+    voice_.say(run_line::kind::note, line + said);
   }
   return "";
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "orchestrator/analysis/outcome.hpp"
+#include "orchestrator/launch/rehearsal.hpp"
 #include "schemas/job.hpp"
 #include "schemas/run_record.hpp"
 
@@ -36,6 +37,7 @@ struct rank_options {
   std::optional<gates> fail_on;  ///< absent: the default ones, or those of the run that is resumed
   bool allow_shared_gpu = false; ///< run although ranks have the same GPU, and mark the run
   std::string blind_to;          ///< as assemble() takes it
+  std::optional<rehearsal> rehearsed;
 };
 
 /// What rank 0 knows at the end; the other ranks: exit_code::good, always, since a rank that exits with an

@@ -133,6 +133,11 @@ fabric_result supervisor::check_fabric(std::string const& unique_id, int ranks, 
   return lost;
 }
 
+std::variant<protocol::package, std::string> supervisor::compile(std::string const& mode,
+                                                                 worker_process::look const& look) {
+  return ask<protocol::package>(protocol::compile{mode}, look);
+}
+
 // The worker's answer, if it is of the kind that belongs to the command; or what went wrong.
 template <class Event>
 std::variant<Event, std::string> supervisor::ask(protocol::command const& command,

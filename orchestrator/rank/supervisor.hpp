@@ -39,6 +39,10 @@ public:
   std::variant<nccl_info, fabric_failure> open_fabric(worker_process::look const& look);
   fabric_result check_fabric(std::string const& unique_id, int ranks, worker_process::look const& look);
 
+  /// The worker of bring_up() compiles the package that the mode runs, or finds it in the cache. What goes wrong is a
+  /// sentence.
+  std::variant<protocol::package, std::string> compile(std::string const& mode, worker_process::look const& look);
+
   /// The worker is not needed for the next case.
   void release();
 

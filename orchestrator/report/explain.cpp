@@ -100,6 +100,21 @@ std::string growth_lines(json const& rank) {
   return text;
 }
 
+// "  package: compiled on node7 for its own NVIDIA H200 (sm_90, 132 SMs), with torch 2.11.0", each once.
+std::string package_lines(json const& result) {
+  std::string text;
+  for (auto const& rank : result["ranks"]) {
+    if (!rank.contains("package") || !rank["package"].contains("compiled_by")) continue;
+    auto const& p = rank["package"];
+    auto const of = [&](char const* key) { return p.value(key, std::string("?")); };
+    auto const line = "  package: compiled on " + of("host") +
+                      (p["compiled_by"] == "pretend GPU" ? ", ahead of time, for a pretended " : " for its own ") +
+                      of("compiled_on") + " (" + of("architecture") + "), with torch " + of("torch") + "\n";
+    if (text.find(line) == std::string::npos) text += line;
+  }
+  return text;
+}
+
 std::string explained(json const& result, json const& meta) {
   auto const dtype = meta.contains("dtype") ? plain_dtype(meta["dtype"].get_ref<std::string const&>()) : "";
   auto text = result["case_id"].get<std::string>() + ": " + result["mode"].get<std::string>() + ", " +
@@ -109,7 +124,7 @@ std::string explained(json const& result, json const& meta) {
     text += operators(result["attribution"]) + balance(result["attribution"]);
   else
     text += "  no tracked window: the job has no soak\n";
-  text += timed_window(result);
+  text += timed_window(result) + package_lines(result);
   for (auto const& rank : result["ranks"]) text += growth_lines(rank);
   return text;
 }
@@ -121,7 +136,7 @@ std::string explanation(json const& summary) {
   std::string text;
   for (auto const& result : summary["results"]) text += (text.empty() ? "" : "\n") + explained(result, summary["meta"]);
   if (text.empty()) return "nothing was measured\n";
-  text += "\n";
+  text = rehearsal_line(summary) + text + "\n";
   for (auto const& cost : summary["memory_per_stream"]["modes"]) text += cost["told"].get<std::string>() + "\n";
   if (auto const why = summary["memory_per_stream"]["why_none"].get<std::string>(); !why.empty())
     text += "memory per stream: not known, " + why + "\n";

@@ -88,13 +88,19 @@ bool has_check(json const& summary, json const& entry, check const& c) {
          !reasons_in(summary["findings"], entry["case_id"], c.name).empty();
 }
 
+std::string suite_name(json const& summary) {
+  auto const run_id = summary["run"]["run_id"].get<std::string>();
+  auto const rehearsal = summary.value("rehearsal", json());
+  return rehearsal.is_null() ? run_id : run_id + " (rehearsal on " + rehearsal["gpu"].get<std::string>() + ")";
+}
+
 } // namespace
 
 std::string junit(json const& summary, gates const& g) {
   check_format(summary, summary_format);
   pugi::xml_document document;
   auto node = document.append_child("testsuite");
-  node.append_attribute("name") = summary["run"]["run_id"].get<std::string>().c_str();
+  node.append_attribute("name") = suite_name(summary).c_str();
   node.append_attribute("timestamp") = summary["run"]["started"].get<std::string>().c_str();
   suite tests(node);
   for (auto const& entry : summary["cases"]) {

@@ -43,6 +43,7 @@ struct body {
 };
 
 std::string percentile_text(json const& result, std::string const& name, body& b) {
+  if (result["latency_ms"].is_null()) return "- ";
   auto const ms = result["latency_ms"][name].get<double>();
   auto text = formatted(ms < 0.01 ? "%.6f" : "%.3f", ms); // down to the clock's nanosecond
   auto const& interval = result["latency_intervals"][name];
@@ -216,17 +217,30 @@ std::string memory_line(json const& summary, table_style style) {
   return text + "\n";
 }
 
+// Up to where each mode fits, and what a rehearsal does not tell.
+std::string rehearsal_limits(json const& summary) {
+  auto const rehearsal = summary.value("rehearsal", json());
+  if (rehearsal.is_null()) return "";
+  std::string text;
+  for (auto const& mode : summary["memory_per_stream"]["modes"]) text += mode["told"].get<std::string>() + "\n";
+  if (auto const why = summary["memory_per_stream"]["why_none"].get<std::string>(); !why.empty())
+    text += "how many streams fit is not known: " + why + "\n";
+  text += "a rehearsal cannot know:\n";
+  for (auto const& unknown : rehearsal["cannot_know"]) text += "  - " + unknown.get<std::string>() + "\n";
+  return text;
+}
+
 } // namespace
 
 std::string table(json const& summary, table_style style) {
   check_format(summary, summary_format);
   body b;
-  auto text = header(summary["meta"]) + case_lines(summary, b, style);
+  auto text = rehearsal_line(summary) + header(summary["meta"]) + case_lines(summary, b, style);
   text += footnotes(b) + finding_lines(summary, style);
   text += warning_lines(summary, style) + comparability_line(summary, style) + moved_lines(summary, style);
   if (summary["results"].empty()) return text + "nothing was measured\n";
   if (auto const noise = summary["noise"]["told"].get<std::string>(); !noise.empty()) text += noise + "\n";
-  return text + memory_line(summary, style) + verdict_line(summary, style);
+  return text + memory_line(summary, style) + verdict_line(summary, style) + rehearsal_limits(summary);
 }
 
 } // namespace plateau

@@ -23,6 +23,13 @@ std::string count_text(json const& number) {
 
 std::string bytes_text(json const& number) { return number.is_null() ? "-" : bytes_text(number.get<double>()); }
 
+std::string rehearsal_line(json const& summary) {
+  auto const rehearsal = summary.value("rehearsal", json());
+  if (rehearsal.is_null()) return "";
+  return "REHEARSAL on " + rehearsal["gpu"].get<std::string>() +
+         ", which is only pretended: its memory, and no times\n";
+}
+
 std::vector<std::size_t> widths_of(std::vector<row> const& rows) {
   std::vector<std::size_t> widths(rows[0].size(), 0);
   for (auto const& cells : rows)

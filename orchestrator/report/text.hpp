@@ -18,6 +18,10 @@ std::string count_text(json const& number);
 /// "8 MiB", "1.5 KiB", "-96 B"; "-" for null.
 std::string bytes_text(json const& number);
 
+/// "REHEARSAL on NVIDIA H200 (sm_90, 139.8 GiB, 132 SMs), which is only pretended: its memory, and no times", a line;
+/// or nothing, of the summary of a run that is none.
+std::string rehearsal_line(json const& summary);
+
 /// The cells of a line; the first and the last column are text, the others numbers.
 using row = std::vector<std::string>;
 

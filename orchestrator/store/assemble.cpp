@@ -38,6 +38,12 @@ std::optional<case_result> read_result(std::filesystem::path const& path, run_re
   }
 }
 
+// Of a rehearsal, where they mean nothing.
+void drop_samples(measurement& m) {
+  m.start_ns = {};
+  m.latency_ns = {};
+}
+
 // Reads the attempt of a case that counts rank by rank into run.h5 and `record`, and summarises its latencies.
 case_latencies assemble_case(run_folder const& folder, run_record const& run, case_record& record, run_file& file,
                              std::vector<std::string>& complaints) {
@@ -50,7 +56,10 @@ case_latencies assemble_case(run_folder const& folder, run_record const& run, ca
     auto result = read_result(path, run, complaints);
     if (result) {
       group.add(*result);
-      if (result->measured) latencies.take(result->rank, *result->measured);
+      if (result->measured && run.info.rehearsed)
+        drop_samples(*result->measured);
+      else if (result->measured)
+        latencies.take(result->rank, *result->measured);
     }
     record.by_rank.push_back(std::move(result));
   }

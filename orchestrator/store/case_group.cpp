@@ -84,6 +84,16 @@ void case_group::create_rows() {
   auto& r = rows_;
   r.rank = h5::create_coordinate(group_, "rank", {{0}, world, {world}}, {"rank", "1"});
   r.thread = h5::create_dimension(group_, "thread", threads_);
+  r.count = h5::create_numbers(group_, "count", {{0, threads_}, world, {world, threads_}},
+                               {"timed requests of a stream thread", "1"}, no_number);
+  std::array<h5::node const*, 2> const scales{&r.rank, &r.thread};
+  h5::attach_scales(r.count, scales);
+  if (timed()) create_samples();
+}
+
+void case_group::create_samples() {
+  auto const world = info_.ranks.size();
+  auto& r = rows_;
   r.request = h5::create_dimension(group_, "request", requests_);
   h5::shape const samples{{0, threads_, requests_}, world, {1, 1, std::min(requests_, largest_chunk)}};
   r.latency_ns =
@@ -91,12 +101,9 @@ void case_group::create_rows() {
                          {"latency of a request, from its submission to its result being ready", "ns"}, no_sample);
   r.start_ns = h5::create_numbers(group_, "start_ns", samples,
                                   {"submission of a request, since the rank's gate opened", "ns"}, no_sample);
-  r.count = h5::create_numbers(group_, "count", {{0, threads_}, world, {world, threads_}},
-                               {"timed requests of a stream thread", "1"}, no_number);
   std::array<h5::node const*, 3> const scales{&r.rank, &r.thread, &r.request};
   h5::attach_scales(r.latency_ns, scales);
   h5::attach_scales(r.start_ns, scales);
-  h5::attach_scales(r.count, std::span(scales).first(2));
 }
 
 void case_group::add(case_result const& result) {
@@ -105,15 +112,15 @@ void case_group::add(case_result const& result) {
   auto const row = ranks_.size();
   ranks_.push_back(result.rank);
   h5::set_rows(rows_.rank, {row + 1});
-  h5::set_rows(rows_.latency_ns, {row + 1, threads_, requests_});
-  h5::set_rows(rows_.start_ns, {row + 1, threads_, requests_});
+  if (timed()) h5::set_rows(rows_.latency_ns, {row + 1, threads_, requests_});
+  if (timed()) h5::set_rows(rows_.start_ns, {row + 1, threads_, requests_});
   h5::set_rows(rows_.count, {row + 1, threads_});
   h5::write(rows_.rank, {row}, {1}, std::span(&result.rank, 1));
   std::vector<std::int64_t> counts(threads_, 0);
   for (std::size_t thread = 0; result.measured && thread < threads_; ++thread) {
     auto const& latency = result.measured->latency_ns[thread];
     counts[thread] = static_cast<std::int64_t>(latency.size());
-    if (latency.empty()) continue;
+    if (latency.empty() || !timed()) continue;
     h5::write(rows_.latency_ns, {row, thread, 0}, {1, 1, latency.size()}, latency);
     h5::write(rows_.start_ns, {row, thread, 0}, {1, 1, latency.size()}, result.measured->start_ns[thread]);
   }
@@ -129,6 +136,8 @@ void case_group::finish(case_record const& record) {
   write_attribution(record);
 }
 
+bool case_group::timed() const { return !info_.rehearsed; }
+
 void case_group::write_attributes(case_record const& record) {
   auto const verdict = verdict_of(record);
   h5::set_attribute(group_, "case_id", record.id.text());
@@ -141,6 +150,14 @@ void case_group::write_attributes(case_record const& record) {
 
 void case_group::write_per_rank(case_record const& record) {
   small_writer const w{group_, rows_.rank, results_of(record, ranks_)};
+  std::vector<std::string> hosts;
+  for (auto const* result : w.results) hosts.push_back(place_at(info_, result->rank, result->attempt).host);
+  w.attach(h5::write_texts(group_, "hostname", hosts, "host of the rank"), nullptr);
+  if (timed()) write_times(record);
+}
+
+void case_group::write_times(case_record const& record) {
+  small_writer const w{group_, rows_.rank, results_of(record, ranks_)};
   auto const of_measurement = [](std::int64_t measurement::*member) {
     return [member](case_result const& r, std::size_t) {
       return r.measured ? std::optional((*r.measured).*member) : std::nullopt;
@@ -150,17 +167,12 @@ void case_group::write_per_rank(case_record const& record) {
   w.numbers("gate_ns", {"CLOCK_MONOTONIC when the gate opened; comparable only on one host", "ns"}, nullptr, 1,
             of_measurement(&measurement::gate_ns));
   std::vector<double> harness;
-  std::vector<std::string> hosts;
-  for (auto const* result : w.results) {
-    harness.push_back(result->measured ? result->measured->harness_ns : no_real);
-    hosts.push_back(place_at(info_, result->rank, result->attempt).host);
-  }
+  for (auto const* result : w.results) harness.push_back(result->measured ? result->measured->harness_ns : no_real);
   auto const dataset = h5::create_numbers(
       group_, "harness_ns", h5::fixed({harness.size()}),
       {"the harness's own cost of a request: the timed loop over a request that does nothing", "ns"}, no_real);
   h5::write(dataset, {0}, {harness.size()}, harness);
   w.attach(dataset, nullptr);
-  w.attach(h5::write_texts(group_, "hostname", hosts, "host of the rank"), nullptr);
 }
 
 void case_group::write_counters(case_record const& record) {
@@ -201,7 +213,7 @@ void case_group::write_soak(case_record const& record) {
   };
   series("requests", {"requests completed by all stream threads", "1"},
          [](memory_point const& p) { return p.requests; });
-  series("elapsed_ns", {"since the soak began", "ns"}, [](memory_point const& p) { return p.elapsed_ns; });
+  if (timed()) series("elapsed_ns", {"since the soak began", "ns"}, [](memory_point const& p) { return p.elapsed_ns; });
   for (auto const& field : counter_fields)
     series(std::string(field.name), {field.meaning, field.unit},
            [&](memory_point const& p) { return p.allocator.*field.member; });

@@ -13,7 +13,7 @@ namespace plateau {
 
 /// The group of one case in run.h5, written rank by rank so that no more than one rank's samples are in
 /// memory. Its `rank` coordinate lists the ranks that measured something, a memory curve that broke off
-/// included. docs/results.md describes what is in it.
+/// included. A rehearsal's has no times. docs/results.md describes what is in it.
 class case_group {
 public:
   /// The case of info's run; `run` is its job.
@@ -32,11 +32,14 @@ private:
   };
 
   void create_rows();
+  void create_samples();
   void write_attributes(case_record const& record);
   void write_counters(case_record const& record);
   void write_per_rank(case_record const& record);
+  void write_times(case_record const& record);
   void write_soak(case_record const& record);
   void write_attribution(case_record const& record);
+  bool timed() const;
 
   run_info const& info_;
   std::uint64_t threads_, requests_; // of the job: what a row has room for

@@ -95,13 +95,14 @@ void check_ranks(items_check& check, std::string const& path, std::uint64_t worl
     check.faults.push_back(path + " does not list ranks of the run in ascending order");
 }
 
-void check_soak(items_check& check, std::string const& soak, std::uint64_t ranks) {
+void check_soak(items_check& check, std::string const& soak, std::uint64_t ranks, bool timed) {
   if (check.find(soak) == nullptr) return;
   check.expect(soak + "/rank", kind::integers, {ranks});
   auto const windows = check.length(soak + "/window", kind::integers);
   if (!windows) return;
-  for (auto const* name : {"requests", "elapsed_ns", "outside_bytes", "host_resident_bytes"})
+  for (auto const* name : {"requests", "outside_bytes", "host_resident_bytes"})
     check.expect(soak + "/" + name, kind::integers, {ranks, *windows});
+  if (timed) check.expect(soak + "/elapsed_ns", kind::integers, {ranks, *windows});
   for (auto const& field : counter_fields)
     check.expect(soak + "/" + std::string(field.name), kind::integers, {ranks, *windows});
 }
@@ -117,7 +118,16 @@ void check_attribution(items_check& check, std::string const& group, std::uint64
     check.expect(group + "/" + name, kind::integers, {ranks, *ops});
 }
 
-void check_case(items_check& check, case_id const& id, job const& run, std::uint64_t world) {
+void check_times(items_check& check, std::string const& group, std::uint64_t ranks, std::uint64_t threads,
+                 std::uint64_t requests) {
+  for (auto const* name : {"latency_ns", "start_ns"})
+    check.expect(group + "/" + name, kind::integers, {ranks, threads, requests});
+  for (auto const* name : {"wall_ns", "gate_ns"}) check.expect(group + "/" + name, kind::integers, {ranks});
+  check.expect(group + "/harness_ns", kind::reals, {ranks});
+}
+
+// `timed`: it is no rehearsal, which has no times.
+void check_case(items_check& check, case_id const& id, job const& run, std::uint64_t world, bool timed) {
   auto const group = id.text();
   auto const* found = check.find(group);
   if (found == nullptr || found->what != kind::group)
@@ -128,18 +138,14 @@ void check_case(items_check& check, case_id const& id, job const& run, std::uint
   if (!ranks) return;
   check_ranks(check, group + "/rank", world);
   auto const threads = static_cast<std::uint64_t>(id.concurrency);
-  auto const requests = static_cast<std::uint64_t>(run.requests_per_worker);
-  for (auto const* name : {"latency_ns", "start_ns"})
-    check.expect(group + "/" + name, kind::integers, {*ranks, threads, requests});
+  if (timed) check_times(check, group, *ranks, threads, static_cast<std::uint64_t>(run.requests_per_worker));
   check.expect(group + "/count", kind::integers, {*ranks, threads});
-  for (auto const* name : {"wall_ns", "gate_ns"}) check.expect(group + "/" + name, kind::integers, {*ranks});
-  check.expect(group + "/harness_ns", kind::reals, {*ranks});
   check.expect(group + "/hostname", kind::texts, {*ranks});
   check.expect(group + "/point", kind::texts, {2});
   for (auto const& field : counter_fields)
     check.expect(group + "/" + std::string(field.name), kind::integers, {*ranks, 2});
   check.expect(group + "/outside_bytes", kind::integers, {*ranks, 2});
-  check_soak(check, group + "/soak", *ranks);
+  check_soak(check, group + "/soak", *ranks, timed);
   check_attribution(check, group + "/attribution", *ranks);
 }
 
@@ -192,7 +198,8 @@ std::vector<std::string> check_run_file_items(items_by_path const& items) try {
   auto const run = parse_job(own_text(check, "job"), "job");
   auto const world = own_world(check);
   auto const cases = cases_of(run);
-  for (auto const& id : cases) check_case(check, id, run, world);
+  bool const timed = !root->text_attributes.contains("rehearsed");
+  for (auto const& id : cases) check_case(check, id, run, world, timed);
   return check.faults;
 } catch (input_error const& e) {
   return {e.what()};

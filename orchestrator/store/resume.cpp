@@ -32,6 +32,8 @@ earlier_run open_to_resume(resume_request const& request) {
   run.info = read_run_info(run.folder);
   if (run.info.merged_from)
     throw input_error(where + ": was merged from several runs and cannot be resumed; resume those, and merge again");
+  if (run.info.rehearsed)
+    throw input_error(where + ": is a rehearsal and cannot be resumed; rehearse again, it takes seconds");
   run.run = parse_job(run.info.job.dump(), run.folder.run_json().string());
   refuse_another_job(run, request);
   auto const world = std::ssize(run.info.ranks);

@@ -31,6 +31,7 @@ run_file::run_file(run_folder const& folder, run_info const& info, job const& ru
                     std::to_string(run_file_format.major) + "." + std::to_string(run_file_format.minor));
   h5::set_attribute(file_, "run_id", info.run_id);
   h5::set_attribute(file_, "started", info.started);
+  if (info.rehearsed) h5::set_attribute(file_, "rehearsed", *info.rehearsed);
   h5::set_attribute(file_, "software", "plateau" + (version == info.versions.end() ? "" : " " + version->second));
   h5::write_text(file_, "job", info.job.dump(2), "the job as it was run, JSON");
   h5::write_text(file_, "run", run_text(info), "ranks, devices and versions, JSON");

@@ -163,6 +163,8 @@ private:
     send(result);
   }
 
+  void on(protocol::compile const&) { send(protocol::failure{case_status::skipped, "has no compiler"}); }
+
   void on(protocol::open_fabric const&) {
     if (at(phase::checking_fabric, "open_fabric")) return;
     auto const* const other = bent_by("nccl");

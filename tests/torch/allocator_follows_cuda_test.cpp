@@ -20,7 +20,7 @@ namespace {
 
 using trace::action;
 
-// What the pretend GPU says it has with PRETEND_GIB=n.
+// What the pretend GPU says it has.
 constexpr std::int64_t gib = std::int64_t(1) << 30;
 
 class our_replay {
@@ -65,7 +65,7 @@ std::vector<counters> cuda_replay(std::vector<trace::step> const& steps, std::in
   std::ofstream steps_file(folder + "/steps");
   trace::write(steps, steps_file);
   steps_file.close();
-  std::string const command = "PRETEND_GIB=" + std::to_string(gibibytes) +
+  std::string const command = "PRETEND_MIB=" + std::to_string(gibibytes * 1024) +
                               " LD_LIBRARY_PATH=" PRETEND_GPU " LD_PRELOAD=" PRETEND_GPU
                               "/libpretend_cuda.so " ALLOCATOR_ORACLE " < " +
                               folder + "/steps > " + folder + "/counters";

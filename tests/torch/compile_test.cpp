@@ -154,14 +154,53 @@ TEST_F(a_cache, compiles_once_for_all_who_want_the_same_at_the_same_time) {
 }
 
 TEST_F(a_cache, compiles_again_what_is_not_whole) {
-  auto const made = find_or_compile(some_spec(), {}, {"a device", {}});
-  auto const found = find_or_compile(some_spec(), {}, {"another", {}});
-  EXPECT_TRUE(found.info.from_cache);
-  EXPECT_EQ(found.info.compiled_on, "a device");
+  auto const made = find_or_compile(some_spec(), {}, {});
+  EXPECT_TRUE(find_or_compile(some_spec(), {}, {}).info.from_cache);
   fs::resize_file(made.file, 3);
   EXPECT_FALSE(find_or_compile(some_spec(), {}, {}).info.from_cache);
   fs::remove(made.file);
   EXPECT_FALSE(find_or_compile(some_spec(), {}, {}).info.from_cache);
+  EXPECT_EQ(runs(), 3);
+}
+
+TEST_F(a_cache, knows_where_and_how_a_package_was_compiled) {
+  find_or_compile(some_spec(), {}, {"a GPU", "pretend GPU", "sm_90, 132 SMs", {}});
+  auto const found = find_or_compile(some_spec(), {}, {"another", "own device", "sm_90, 132 SMs", {}}).info;
+  EXPECT_TRUE(found.from_cache);
+  EXPECT_EQ(found.compiled_on, "a GPU");
+  EXPECT_EQ(found.compiled_by, "pretend GPU");
+  EXPECT_EQ(found.architecture, "sm_90, 132 SMs");
+  EXPECT_EQ(found.torch, "1.0.0");
+  EXPECT_FALSE(found.host.value().empty());
+}
+
+TEST_F(a_cache, finds_without_compiling) {
+  EXPECT_FALSE(find_package(some_spec()));
+  find_or_compile(some_spec(), {}, {});
+  EXPECT_TRUE(find_package(some_spec()));
+  EXPECT_EQ(runs(), 1);
+}
+
+TEST_F(a_cache, never_gives_out_a_rehearsal_s_package_to_be_timed) {
+  auto rehearsed = some_spec();
+  rehearsed.for_rehearsal = true;
+  find_or_compile(rehearsed, {}, {});
+  EXPECT_FALSE(find_package(some_spec()));
+}
+
+// Whatever name it was copied to.
+TEST_F(a_cache, never_gives_out_a_package_for_another_architecture) {
+  auto const of = [](char const* architecture) {
+    auto spec = some_spec();
+    spec.architecture = architecture;
+    return find_or_compile(spec, {}, {});
+  };
+  auto const hopper = of("sm_90, 132 SMs"), ampere = of("sm_80, 108 SMs");
+  EXPECT_NE(hopper.file, ampere.file);
+  auto const overwrite = fs::copy_options::overwrite_existing;
+  fs::copy_file(ampere.file, hopper.file, overwrite);
+  fs::copy_file(folder / (ampere.info.key + ".json"), folder / (hopper.info.key + ".json"), overwrite);
+  EXPECT_FALSE(of("sm_90, 132 SMs").info.from_cache);
   EXPECT_EQ(runs(), 3);
 }
 

@@ -16,14 +16,14 @@ JOB = {
 }
 
 
-def run(folder, *arguments, gpu=(), **fields):
+def run(folder, *arguments, gpu=(), cache=None, **fields):
     """Runs the job in `folder` with the settings of `gpu` (worker/pretend_gpu/README.md)."""
     job = folder / "job.json"
     job.write_text(json.dumps({**JOB, **fields}))
-    env = environment(worker=BIN / "plateau-worker", PLATEAU_CACHE=str(folder / "cache"), LD_LIBRARY_PATH=str(PRETEND_GPU),
+    env = environment(worker=BIN / "plateau-worker", PLATEAU_CACHE=str(cache or folder / "cache"), LD_LIBRARY_PATH=str(PRETEND_GPU),
                       LD_PRELOAD=str(PRETEND_GPU / "libpretend_cuda.so"), **{"PRETEND_DEVICES": "2", **dict(gpu)})
     done = subprocess.run([str(PLATEAU), "run", str(job), "-o", str(folder / "run"), *arguments], cwd=folder, env=env,
-                          text=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=240)
+                          text=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=600)
     return done, folder / "run"
 
 
@@ -46,7 +46,10 @@ def test_every_case_passes_on_both_ranks_each_with_its_own_device(main_run):
     assert all(d["kind"] == "cuda" and d["pretended"] for d in devices)
 
 
-@pytest.mark.parametrize("mode,events", [("eager", 9), ("compiled", 6), ("arena_graph", 0), ("arena_planned", 0)])
+EVENTS = [("eager", 9), ("compiled", 6), ("arena_graph", 0), ("arena_planned", 0)]
+
+
+@pytest.mark.parametrize("mode,events", EVENTS)
 def test_each_mode_makes_its_events_per_request(main_run, mode, events):
     for c in ("c1", "c3"):
         result = results(main_run)[f"{mode}.{c}"]
@@ -70,7 +73,29 @@ def test_the_package_was_compiled_once_and_really_ran(main_run):
     assert all(r["compile_applied"] for r in ranks)
     assert len({r["package"]["key"] for r in ranks}) == 1
     assert [r["package"]["from_cache"] for r in ranks].count(False) == 1
-    assert {r["package"]["compiled_on"] for r in ranks} == {"pretend GPU"}
+    assert {r["package"]["compiled_by"] for r in ranks} == {"pretend GPU"}
+    assert {r["package"]["architecture"] for r in ranks} == {"sm_90, 132 SMs"}
+    about, = (main_run.parent / "cache").glob("*.json")
+    assert json.loads(about.read_text())["package"]["for_rehearsal"] is True, "no real GPU will run it"
+
+
+def test_a_run_that_meets_a_pretend_gpu_is_a_rehearsal_by_whatever_name(main_run):
+    assert summary(main_run)["run"]["rehearsed"].startswith("pretend GPU (sm_90, ")
+    assert all(result["latency_ms"] is None for result in results(main_run).values())
+
+
+@pytest.mark.parametrize("devices", [1, 8])
+def test_the_same_grid_passes_in_one_worker_a_rank_whatever_the_number_of_devices(main_run, tmp_path, devices):
+    done, folder = run(tmp_path, "-n", str(min(devices, 2)), gpu={"PRETEND_DEVICES": str(devices)}, isolation="run",
+                       cache=main_run.parent / "cache", modes=[mode for mode, _ in EVENTS])
+    assert done.returncode == 0, done.stderr
+    assert set(statuses(folder).values()) == {"passed"} and len(statuses(folder)) == 8
+    ranks = summary(folder)["ranks"]
+    assert [rank["device"]["index"] for rank in ranks] == list(range(len(ranks)))
+    assert {rank["device"]["visible_devices"] for rank in ranks} == {devices}
+    for mode, events in EVENTS:
+        for c in ("c1", "c3"):
+            assert results(folder)[f"{mode}.{c}"]["churn"]["allocation_events_per_request"] == events
 
 
 def test_outputs_are_not_claimed_to_be_right(main_run):
@@ -83,13 +108,26 @@ def test_memory_reaches_a_plateau_in_all_of_them(main_run):
 
 
 def test_a_device_that_fills_up_is_out_of_memory_and_keeps_its_curve(tmp_path):
-    done, folder = run(tmp_path, "-n", "1", "--inject", "leak:bytes=67108864,every=1,case=eager.c1", gpu={"PRETEND_GIB": "1"},
+    done, folder = run(tmp_path, "-n", "1", "--inject", "leak:bytes=67108864,every=1,case=eager.c1", gpu={"PRETEND_MIB": "1024"},
                        modes=["eager", "arena"], concurrency_levels=[1], requests_per_worker=2)
     assert done.returncode == 3, done.stderr
     assert statuses(folder) == {"eager.c1": "out_of_memory", "arena.c1": "passed"}
     case = next(c for c in summary(folder)["cases"] if c["case_id"] == "eager.c1")
     assert "CUDA out of memory. Tried to allocate 64.00 MiB" in case["reason"]
-    assert list((folder / "cases" / "eager.c1").iterdir())
+    live = case["ranks"][0]["soak"]["allocated_bytes"]
+    assert len(live) >= 2 and all(more - less == 5 * 64 << 20 for less, more in zip(live, live[1:]))
+
+
+def test_memory_that_is_planted_to_run_out_is_told_in_torchs_words_with_the_curve_until_then(tmp_path):
+    """After the 20 timed requests and the first window of 5, in the second."""
+    done, folder = run(tmp_path, "-n", "1", "--inject", "oom:case=eager.c1,after=27", modes=["eager", "arena"],
+                       concurrency_levels=[1])
+    assert done.returncode == 3, done.stderr
+    assert statuses(folder) == {"eager.c1": "out_of_memory", "arena.c1": "passed"}
+    case = next(c for c in summary(folder)["cases"] if c["case_id"] == "eager.c1")
+    assert "CUDA out of memory. Tried to allocate 280.00 GiB" in case["reason"]
+    assert case["ranks"][0]["soak"]["requests"] == [0, 5]
+    assert results(folder)["arena.c1"]["arena_kind"] == "graph"
 
 
 def test_a_broken_device_costs_its_case_and_the_next_has_a_new_worker(tmp_path):
@@ -98,13 +136,6 @@ def test_a_broken_device_costs_its_case_and_the_next_has_a_new_worker(tmp_path):
     assert done.returncode == 3, done.stderr
     assert statuses(folder) == {"eager.c3": "crashed", "eager.c1": "passed"}
     assert "illegal memory access" in next(c for c in summary(folder)["cases"] if c["case_id"] == "eager.c3")["reason"]
-
-
-def test_eight_devices_serve_two_ranks(tmp_path):
-    done, folder = run(tmp_path, "-n", "2", gpu={"PRETEND_DEVICES": "8"}, modes=["arena"], concurrency_levels=[1])
-    assert done.returncode == 0, done.stderr
-    assert [rank["device"]["index"] for rank in summary(folder)["ranks"]] == [0, 1]
-    assert results(folder)["arena.c1"]["arena_kind"] == "graph"
 
 
 def test_more_ranks_than_devices_are_refused_with_the_devices_named(tmp_path):

@@ -80,7 +80,7 @@ TEST(a_cuda_worker, says_what_device_it_has_and_that_it_is_pretended) {
   real_worker worker(pretend_gpu({{"PRETEND_NAME", "pretend A100"},
                                   {"PRETEND_MAJOR", "8"},
                                   {"PRETEND_MINOR", "6"},
-                                  {"PRETEND_GIB", "3"},
+                                  {"PRETEND_MIB", "3072"},
                                   {"PYTORCH_ALLOC_CONF", "max_split_size_mb:64"}}));
   auto const d = worker.greet(j);
   EXPECT_EQ(d.kind, "cuda");
@@ -274,7 +274,7 @@ TEST(a_cuda_case, has_counters_that_can_tell_otherwise) {
 TEST(a_cuda_case, too_large_for_the_device_is_out_of_memory_in_torch_s_words) {
   auto j = small_job();
   j.hidden = 16384; // a weight of 2 GiB
-  real_worker worker(pretend_gpu({{"PRETEND_GIB", "1"}}));
+  real_worker worker(pretend_gpu({{"PRETEND_MIB", "1024"}}));
   worker.greet(j);
   for (int twice = 0; twice < 2; ++twice) {
     worker.send(protocol::prepare{{"eager", 1}});
@@ -292,7 +292,7 @@ TEST(a_cuda_case, that_runs_out_of_memory_in_its_soak_has_told_its_curve) {
   j.requests_per_worker = 2;
   j.soak = {windows, 6, {}};
   j.inject = {"leak:bytes=67108864,every=1,case=eager.c1"};
-  real_worker worker(pretend_gpu({{"PRETEND_GIB", "1"}}));
+  real_worker worker(pretend_gpu({{"PRETEND_MIB", "1024"}}));
   worker.greet(j);
   worker.send(protocol::prepare{{"eager", 1}});
   worker.receive_a<protocol::ready>();

@@ -49,8 +49,8 @@ TEST_F(stream_costs_of_run, two_levels_give_the_exact_line) {
   EXPECT_THAT(c.reserved_bytes, ElementsAre(56 * mib, 72 * mib));
   EXPECT_EQ(c.capacity_bytes, 1021 * mib); // 3 MiB are outside
   EXPECT_EQ(c.most_streams, (1021 - 40) / 8);
-  EXPECT_EQ(told(c), "eager: each stream adds 8 MiB to 40 MiB; 122 streams would fill the device (1021 MiB for "
-                     "the allocator)");
+  EXPECT_EQ(told(c), "eager: each stream adds 8 MiB to 40 MiB; c123 would not fit: 122 streams fill the 1021 MiB "
+                     "that the allocator can have");
 }
 
 TEST_F(stream_costs_of_run, more_levels_give_least_squares_and_how_far_off_it_is) {

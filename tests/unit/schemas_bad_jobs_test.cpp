@@ -69,10 +69,20 @@ TEST(ready_jobs, are_accepted_by_both_and_named_as_their_file) {
   EXPECT_GE(jobs, 2);
 }
 
+std::string text_of(std::string const& file) {
+  std::ifstream in(std::string(PLATEAU_SOURCE_DIR) + "/" + file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST(ready_jobs, seed_h200_asks_for_what_the_seed_s_run_says_of_itself) {
+  auto const job = json::parse(text_of("jobs/seed_h200.json")),
+             meta = json::parse(text_of("tests/data/seed_result.json"))["meta"];
+  for (auto const& [field, value] : meta.items()) EXPECT_EQ(job.value(field, json()), value) << field;
+}
+
 // A p99 needs 368 samples for its interval to have two ends; the smoke job shows the tool at its best.
 TEST(ready_jobs, smoke_cpu_takes_enough_samples_for_a_p99) {
-  std::ifstream in(std::string(PLATEAU_SOURCE_DIR) + "/jobs/smoke_cpu.json");
-  auto const j = parse_job(std::string{std::istreambuf_iterator<char>(in), {}}, "smoke_cpu.json");
+  auto const j = parse_job(text_of("jobs/smoke_cpu.json"), "smoke_cpu.json");
   for (auto const& id : cases_of(j)) EXPECT_GE(j.requests_per_worker * id.concurrency, 368) << id.text();
 }
 

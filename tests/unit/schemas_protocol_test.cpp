@@ -98,6 +98,16 @@ TEST(protocol, carries_the_fabric_check_there_and_back) {
   EXPECT_EQ(encode(through(found)), encode(found));
 }
 
+TEST(protocol, carries_what_is_to_be_compiled_and_the_package) {
+  EXPECT_EQ(through(compile{"compiled_aten"}).mode, "compiled_aten");
+  package const made{
+      {"key", false, 2.5, "a GPU", "pretend GPU", "sm_90, 132 SMs", "node0", "2.11.0"}, "/cache/key.pt2", 7};
+  auto const told = through(made);
+  EXPECT_EQ(encode(told.info), encode(made.info));
+  EXPECT_EQ(told.file, made.file);
+  EXPECT_EQ(told.bytes, 7);
+}
+
 TEST(protocol, a_reason_that_is_no_utf8_still_arrives) {
   EXPECT_EQ(through(failure{case_status::failed, "cut \xc3"}).reason, "cut \xef\xbf\xbd");
 }

@@ -92,6 +92,18 @@ TEST_F(summary_schema, describes_what_surrounds_a_gpu) {
   EXPECT_EQ(complaint_about(assemble(folder).summary.dump()), "");
 }
 
+TEST_F(summary_schema, describes_the_summary_of_a_rehearsal) {
+  auto info = synthetic_info(run, 2);
+  info.rehearsed = "a GPU (sm_90, 10 GiB)";
+  info.ranks[0].device->pretended = true;
+  info.ranks[0].device->multiprocessors = 132;
+  write_run_info(folder, info);
+  auto compiled = synthetic_result(info, run, {"eager", 2, 0}, 0);
+  compiled.package = package_info{"key", false, 2.5, "a GPU", "pretend GPU", "sm_90, 132 SMs", "node0", "2.11.0"};
+  store(folder, compiled);
+  EXPECT_EQ(complaint_about(assemble(folder).summary.dump()), "");
+}
+
 TEST_F(summary_schema, finds_what_is_wrong) {
   auto const good = assemble(folder).summary;
   auto const broken = [&](char const* pointer, json value) {

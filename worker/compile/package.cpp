@@ -102,12 +102,44 @@ std::string key_of(package_spec const& spec, fs::path const& folder) {
          "-s" + std::to_string(spec.seq_len) + "-" + spec.device + "-" + digest(all);
 }
 
-// What vouches for the package; nothing when there is none, or it is not whole.
-std::optional<compiled_package> find(std::string const& key, entry const& e) {
+// Does what needs the cache's folder.
+template <class Work>
+auto usable(Work const& work) try {
+  return work();
+} catch (fs::filesystem_error const& error) {
+  throw compile_error("the package cache cannot be used: " + std::string(error.what()) +
+                      "; set PLATEAU_CACHE to a folder that can be written");
+}
+
+entry entry_of(package_spec const& spec) {
+  return usable([&]() -> entry {
+    auto const folder = fs::absolute(cache_folder());
+    fs::create_directories(folder);
+    auto const key = key_of(spec, folder);
+    return {folder / (key + ".pt2"), folder / (key + ".json"), folder / (key + ".log"), folder / (key + ".lock"),
+            folder / (key + ".building")};
+  });
+}
+
+// All that the package is made from, in words.
+json description_of(package_spec const& spec) {
+  auto description = codec::encode(spec);
+  description.erase("twin");
+  return description;
+}
+
+// What vouches for the package; nothing when there is none, it is not whole, or it is another's under this name.
+std::optional<compiled_package> find(package_spec const& spec, entry const& e) try {
   auto const about = json::parse(read_file(e.about), nullptr, false);
-  if (!about.is_object() || about.value("fnv1a64", "") != digest(read_file(e.package))) return std::nullopt;
-  return compiled_package{
-      e.package, {.key = key, .from_cache = true, .compile_seconds = 0, .compiled_on = about.value("compiled_on", "")}};
+  if (!about.is_object() || about.value("package", json()) != description_of(spec) ||
+      about.value("fnv1a64", "") != digest(read_file(e.package)))
+    return std::nullopt;
+  auto info = decode<package_info>(about.value("info", json()));
+  info.from_cache = true;
+  info.compile_seconds = 0;
+  return compiled_package{e.package, std::move(info)};
+} catch (format_error const&) { // an older version's
+  return std::nullopt;
 }
 
 // Held as long as it lives, by one process of the node at a time.
@@ -177,8 +209,14 @@ void run_compiler(package_spec const& spec, entry const& e, fs::path const& made
                         " (the compiler's log: " + e.log.string() + ")");
 }
 
+std::string host_name() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
 // Compiles into a folder of its own and moves what came out to its place, the word that vouches for it last.
-double compile(package_spec const& spec, entry const& e, compile_site const& here) {
+package_info compile(package_spec const& spec, entry const& e, compile_site const& here) {
   auto const begin = std::chrono::steady_clock::now();
   fs::remove_all(e.building); // left by one that was killed
   fs::create_directories(e.building);
@@ -186,38 +224,36 @@ double compile(package_spec const& spec, entry const& e, compile_site const& her
   run_compiler(spec, e, made, here.environment);
   auto const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 
-  auto description = codec::encode(spec);
-  description.erase("twin");
-  json const vouched{{"package", description},
-                     {"compiled_on", here.device},
-                     {"compile_seconds", seconds},
-                     {"fnv1a64", digest(read_file(made))}};
+  package_info info{.key = e.package.stem().string(),
+                    .from_cache = false,
+                    .compile_seconds = seconds,
+                    .compiled_on = here.device,
+                    .compiled_by = here.by,
+                    .architecture = here.architecture,
+                    .host = host_name(),
+                    .torch = spec.torch};
+  json const vouched{
+      {"package", description_of(spec)}, {"info", codec::encode(info)}, {"fnv1a64", digest(read_file(made))}};
   write_file(about, vouched.dump(2) + "\n");
   fs::rename(made, e.package);
   fs::rename(about, e.about);
   fs::remove_all(e.building);
-  return seconds;
+  return info;
 }
 
 } // namespace
 
+std::optional<compiled_package> find_package(package_spec const& spec) { return find(spec, entry_of(spec)); }
+
 compiled_package find_or_compile(package_spec const& spec, std::function<void(bool)> const& compiling,
-                                 compile_site const& here) try {
-  auto const folder = fs::absolute(cache_folder());
-  fs::create_directories(folder);
-  auto const key = key_of(spec, folder);
-  entry const e{folder / (key + ".pt2"), folder / (key + ".json"), folder / (key + ".log"), folder / (key + ".lock"),
-                folder / (key + ".building")};
-  if (auto cached = find(key, e)) return std::move(*cached);
+                                 compile_site const& here) {
+  auto const e = entry_of(spec);
+  if (auto cached = find(spec, e)) return std::move(*cached);
 
   announcement const busy(compiling);
   exclusive_lock const alone(e.lock);
-  if (auto cached = find(key, e)) return std::move(*cached); // another compiled it while we waited
-  auto const seconds = compile(spec, e, here);
-  return {e.package, {.key = key, .from_cache = false, .compile_seconds = seconds, .compiled_on = here.device}};
-} catch (fs::filesystem_error const& error) {
-  throw compile_error("the package cache cannot be used: " + std::string(error.what()) +
-                      "; set PLATEAU_CACHE to a folder that can be written");
+  if (auto cached = find(spec, e)) return std::move(*cached); // another compiled it while we waited
+  return usable([&] { return compiled_package{e.package, compile(spec, e, here)}; });
 }
 
 } // namespace plateau

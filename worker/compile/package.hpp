@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -26,8 +27,9 @@ struct package_spec {
   std::string gemm_backends;         ///< "ATEN", or several as in "ATEN,TRITON"
   std::int64_t intra_op_threads = 1; ///< compiled into the package
   std::string device;                ///< "cpu" or "cuda"
-  std::string architecture;          ///< the device's instruction set, exactly: a package runs on no other
+  std::string architecture;          ///< the device's, exactly: a package is used on no other
   std::string torch;                 ///< version that loads the package; Python's must be the same
+  bool for_rehearsal = false;        ///< never given out for anything that is timed
 
   template <class Visit>
   friend void describe(package_spec& x, Visit&& visit) {
@@ -44,12 +46,15 @@ struct package_spec {
     visit("device", x.device);
     visit("architecture", x.architecture);
     visit("torch", x.torch);
+    visit("for_rehearsal", x.for_rehearsal);
   }
 };
 
-/// Where a package is compiled; no part of its key.
+/// Where and how a package is compiled; no part of its key.
 struct compile_site {
   std::string device;                             ///< the name of the device that the compiler is to see
+  std::string by;                                 ///< as package_info.compiled_by
+  std::string architecture;                       ///< of the device, in words
   std::map<std::string, std::string> environment; ///< set for the compiler on top of this process's own
 };
 
@@ -63,6 +68,9 @@ struct compiled_package {
 struct compile_error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+/// The spec's package, if it is in the cache and whole. Throws compile_error when the cache cannot be used.
+std::optional<compiled_package> find_package(package_spec const& spec);
 
 /// The spec's package, from the cache or compiled now. Processes of one node that want the same package
 /// compile it once: the others wait. `compiling` is told true before a wait or a compilation, false after,

@@ -262,6 +262,7 @@ device_info cuda_device::describe(int visible) const {
   d.settings = effective_settings();
   d.pretended = is_pretended();
   if (auto const* list = std::getenv("CUDA_VISIBLE_DEVICES")) d.visible_list = list;
+  d.multiprocessors = p.multiProcessorCount;
   return d;
 }
 

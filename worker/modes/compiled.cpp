@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/compile/package.hpp"
+#include "worker/modes/compiled.hpp"
 #include "worker/modes/table.hpp"
 
 #include <ATen/Version.h>
@@ -90,50 +90,68 @@ std::string cpu_architecture(device_info const& info) {
   return info.name + "; " + at::get_cpu_capability() + "; " + flags;
 }
 
-std::string architecture(device const& d) {
-  auto const info = d.info();
-  return info.kind == "cpu" ? cpu_architecture(info) : "sm " + info.compute_capability.value_or("unknown");
+// The compiler chooses by the number of multiprocessors, too.
+std::string gpu_architecture(device_info const& info) {
+  auto sm = info.compute_capability.value_or("unknown");
+  std::erase(sm, '.');
+  return "sm_" + sm + ", " + std::to_string(info.multiprocessors.value_or(0)) + " SMs";
 }
 
 // The compiler is to see the worker's own device alone, or it would put its tensors on another rank's.
 compile_site this_site(device_info const& info) {
-  if (!info.index) return {info.name, {}};
+  if (!info.index) return {info.name, "own device", info.name + ", " + at::get_cpu_capability(), {}};
   auto own = std::to_string(*info.index);
   if (auto const* const set = std::getenv("CUDA_VISIBLE_DEVICES")) {
     std::istringstream list(set);
     for (std::int64_t i = 0; i <= *info.index; ++i) std::getline(list, own, ',');
   }
-  return {info.name, {{"CUDA_VISIBLE_DEVICES", own}}};
+  return {info.name,
+          info.pretended.value_or(false) ? "pretend GPU" : "own device",
+          gpu_architecture(info),
+          {{"CUDA_VISIBLE_DEVICES", own}}};
 }
 
-std::unique_ptr<prepared_mode> prepare(mode_input const& in, std::string gemm_backends) {
-  if (in.entry.python_twin.empty()) throw unsupported(std::string(in.entry.name) + " has no compiled form");
-  package_spec const spec{.program = std::string(in.entry.name),
-                          .twin = std::string(in.entry.python_twin),
-                          .dtype = std::string(dtype_name(in.run)),
-                          .hidden = in.run.hidden,
-                          .batch = in.run.batch,
-                          .seq_len = in.run.seq_len,
-                          .use_inplace_residual = in.run.use_inplace_residual,
-                          .compile_mode = in.run.compile_mode,
-                          .gemm_backends = std::move(gemm_backends),
-                          .intra_op_threads = in.run.intra_op_threads,
-                          .device = in.dev.info().kind,
-                          .architecture = architecture(in.dev),
-                          .torch = TORCH_VERSION};
-  try {
-    return std::make_unique<compiled>(find_or_compile(spec, in.compiling, this_site(in.dev.info())), in);
-  } catch (compile_error const& error) {
-    throw unsupported(error.what());
-  }
+package_spec spec_of(std::string_view mode, job const& run, program_entry const& entry, device_info const& device) {
+  if (entry.python_twin.empty()) throw unsupported(std::string(entry.name) + " has no compiled form");
+  return {.program = std::string(entry.name),
+          .twin = std::string(entry.python_twin),
+          .dtype = std::string(dtype_name(run)),
+          .hidden = run.hidden,
+          .batch = run.batch,
+          .seq_len = run.seq_len,
+          .use_inplace_residual = run.use_inplace_residual,
+          .compile_mode = run.compile_mode,
+          .gemm_backends = mode == "compiled_aten" ? "ATEN" : run.inductor_gemm_backends,
+          .intra_op_threads = run.intra_op_threads,
+          .device = device.kind,
+          .architecture = device.kind == "cpu" ? cpu_architecture(device) : gpu_architecture(device),
+          .torch = TORCH_VERSION,
+          .for_rehearsal = false};
+}
+
+// A rehearsal takes a package that was compiled ahead. One that it has compiled itself stays among rehearsals: nobody
+// asked for kernels that were chosen without timing them, and they would be in the way of a measurement on a real GPU.
+std::unique_ptr<prepared_mode> prepare(std::string_view mode, mode_input const& in) try {
+  auto const device = in.dev.info();
+  auto spec = spec_of(mode, in.run, in.entry, device);
+  spec.for_rehearsal = device.pretended.value_or(false) && !find_package(spec);
+  return std::make_unique<compiled>(find_or_compile(spec, in.compiling, this_site(device)), in);
+} catch (compile_error const& error) {
+  throw unsupported(error.what());
 }
 
 } // namespace
 
-std::unique_ptr<prepared_mode> prepare_compiled(mode_input const& in) {
-  return prepare(in, in.run.inductor_gemm_backends);
+bool runs_a_package(std::string_view mode) { return mode == "compiled" || mode == "compiled_aten"; }
+
+compiled_package compile_ahead(std::string_view mode, job const& run, program_entry const& entry,
+                               device_info const& device, std::function<void(bool)> const& compiling) try {
+  return find_or_compile(spec_of(mode, run, entry, device), compiling, this_site(device));
+} catch (compile_error const& error) {
+  throw unsupported(error.what());
 }
 
-std::unique_ptr<prepared_mode> prepare_compiled_aten(mode_input const& in) { return prepare(in, "ATEN"); }
+std::unique_ptr<prepared_mode> prepare_compiled(mode_input const& in) { return prepare("compiled", in); }
+std::unique_ptr<prepared_mode> prepare_compiled_aten(mode_input const& in) { return prepare("compiled_aten", in); }
 
 } // namespace plateau

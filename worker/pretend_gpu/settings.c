@@ -19,7 +19,7 @@ char const* pretend_name(void) {
 int pretend_compute_capability_major(void) { return number("PRETEND_MAJOR", 9); }
 int pretend_compute_capability_minor(void) { return number("PRETEND_MINOR", 0); }
 int pretend_multiprocessors(void) { return number("PRETEND_SMS", 132); }
-size_t pretend_memory_bytes(void) { return (size_t)number("PRETEND_GIB", 140) << 30; }
+size_t pretend_memory_bytes(void) { return (size_t)number("PRETEND_MIB", 140 << 10) << 20; }
 char const* pretend_breaking_kernel(void) { return getenv("PRETEND_BREAKS_AT"); }
 
 static pthread_once_t looked = PTHREAD_ONCE_INIT;
