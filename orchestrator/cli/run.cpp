@@ -133,20 +133,6 @@ exit_code begin(run_flags const& flags, launch_role role) {
   return start_ranks(plan, folder, 0);
 }
 
-exit_code resume(run_flags const& flags, launch_role role) {
-  std::optional<std::filesystem::path> job_file;
-  if (flags.job_file) job_file = *flags.job_file;
-  auto const run = open_to_resume({*flags.resume, job_file, flags.fields, flags.ranks});
-  if (auto const asked = gates_of(flags)) refuse_gates_without_a_soak(*asked, run.run);
-  launch_plan plan{role, std::ssize(run.info.ranks), flags.launch_args, {}};
-  plan.program = rank_program(flags, plan, words_of_a_resume(flags, run.folder.path));
-  if (flags.dry_run) return dry_run(run.run, plan_resume(run, flags.retry_failed).to_run, plan);
-  // all results are read only if none seems to be missing
-  if (cases_by_name(run).size() == cases_of(run.run).size() && plan_resume(run, flags.retry_failed).to_run.empty())
-    return show_complete(run.folder);
-  return start_ranks(plan, run.folder.path, std::ssize(attempts_of(run.info)));
-}
-
 // Every case is there: nothing is started. What a killed run could not make of them is made now.
 exit_code show_complete(run_folder const& folder) {
   std::cerr << folder.path.string() << ": every case is there; nothing is left to run\n";
@@ -161,6 +147,20 @@ exit_code show_complete(run_folder const& folder) {
   }
   show_end_of_run(folder.path);
   return static_cast<exit_code>(outcome->exit_code);
+}
+
+exit_code resume(run_flags const& flags, launch_role role) {
+  std::optional<std::filesystem::path> job_file;
+  if (flags.job_file) job_file = *flags.job_file;
+  auto const run = open_to_resume({*flags.resume, job_file, flags.fields, flags.ranks});
+  if (auto const asked = gates_of(flags)) refuse_gates_without_a_soak(*asked, run.run);
+  launch_plan plan{role, std::ssize(run.info.ranks), flags.launch_args, {}};
+  plan.program = rank_program(flags, plan, words_of_a_resume(flags, run.folder.path));
+  if (flags.dry_run) return dry_run(run.run, plan_resume(run, flags.retry_failed).to_run, plan);
+  // all results are read only if none seems to be missing
+  if (cases_by_name(run).size() == cases_of(run.run).size() && plan_resume(run, flags.retry_failed).to_run.empty())
+    return show_complete(run.folder);
+  return start_ranks(plan, run.folder.path, std::ssize(attempts_of(run.info)));
 }
 
 } // namespace
