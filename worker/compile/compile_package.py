@@ -21,7 +21,9 @@ def load(path):
 
 
 def options(spec):
+    of_the_host = {"cpp.simdlen": 1} if spec["device"] == "cuda" else {}  # see run_on_any_host
     return {
+        **of_the_host,
         "max_autotune": spec["compile_mode"] == "max-autotune",
         "max_autotune_gemm_backends": spec["gemm_backends"],
         "cpp.threads": spec["intra_op_threads"],
@@ -42,9 +44,27 @@ def use_what_comes_with_torch(spec):
     os.environ["LIBRARY_PATH"] = ":".join(found_at_run_time)
 
 
+def run_on_any_host(spec):
+    """A CUDA package may be compiled on another machine than it runs on, and its host code only launches kernels: it is
+    not to use what only this machine's CPU has, as Inductor has it do. There is no option for that."""
+    from torch._inductor import cpp_builder
+
+    chosen = getattr(cpp_builder, "_get_optimization_cflags", None)
+    if spec["device"] != "cuda" or chosen is None:
+        return
+
+    def portable(*arguments, **named):
+        compiler_flags, linker_flags = chosen(*arguments, **named)
+        return [flag for flag in compiler_flags if flag != "march=native"], linker_flags
+
+    cpp_builder._get_optimization_cflags = portable
+
+
 def compile_package(spec, twin, package):
     use_what_comes_with_torch(spec)
     import torch
+
+    run_on_any_host(spec)
 
     if torch.__version__.split("+")[0] != spec["torch"]:
         raise RuntimeError(f"{sys.executable} has torch {torch.__version__}, the worker {spec['torch']}; "
