@@ -31,7 +31,9 @@ run_folder run_of_a_fleet(fs::path const& fleet, job const& j, int number) {
 
 TEST(merge, makes_one_run_of_a_hundred) {
   scratch_folder scratch;
-  auto const run = synthetic_job();
+  auto run = synthetic_job();
+  run.modes = {"eager"};
+  run.concurrency_levels = {2};
   merge_request request{{}, scratch.path / "all", {"plateau", "merge"}};
   for (int number = 99; number >= 0; --number)
     request.runs.push_back(run_of_a_fleet(scratch.path / "fleet", run, number).path);
@@ -49,7 +51,7 @@ TEST(merge, makes_one_run_of_a_hundred) {
   EXPECT_EQ(all.summary["results"][0]["ranks_measured"], 200);
 }
 
-TEST(merge, that_fails_leaves_no_folder_behind) {
+TEST(merge, that_is_refused_has_made_nothing) {
   scratch_folder scratch;
   auto const run = synthetic_job();
   auto const from = run_of_a_fleet(scratch.path / "fleet", run, 1);

@@ -151,29 +151,31 @@ TEST_F(resume, takes_away_what_claims_that_the_run_has_ended) {
 }
 
 TEST_F(resume, of_a_folder_that_another_process_holds_is_refused_until_that_has_ended) {
-  int ends[2];
-  ASSERT_EQ(pipe(ends), 0);
+  int holds[2], may_end[2];
+  ASSERT_EQ(pipe(holds), 0);
+  ASSERT_EQ(pipe(may_end), 0);
   auto const other = fork();
   if (other == 0) {
-    close(ends[1]);
+    close(may_end[1]);
     folder_lock const held(folder);
-    char end;
-    _exit(read(ends[0], &end, 1) == 0 ? 0 : 1);
+    char end = '!';
+    _exit(write(holds[1], &end, 1) == 1 && read(may_end[0], &end, 1) == 0 ? 0 : 1);
   }
+  char told;
+  ASSERT_EQ(read(holds[0], &told, 1), 1);
   std::string said;
-  while (said.find("process " + std::to_string(other) + " on ") == std::string::npos) {
-    try {
-      folder_lock const too_early(folder); // the other one may not have it yet
-    } catch (input_error const& e) {
-      said = e.what();
-    }
+  try {
+    folder_lock const too_early(folder);
+  } catch (input_error const& e) {
+    said = e.what();
   }
-  EXPECT_THAT(said, HasSubstr(folder.path.string() + ": is being run by "));
-  close(ends[1]);
+  EXPECT_THAT(said, HasSubstr(folder.path.string() + ": is being run by process " + std::to_string(other) + " on "));
+  close(may_end[1]);
   int status = 0;
   waitpid(other, &status, 0);
+  EXPECT_EQ(status, 0);
   EXPECT_NO_THROW(folder_lock{folder});
-  close(ends[0]);
+  for (int const fd : {holds[0], holds[1], may_end[0]}) close(fd);
 }
 
 } // namespace
