@@ -23,7 +23,7 @@ namespace {
 json case_on_rank(run_info const& info, std::optional<case_result> const& result, std::int64_t rank) {
   json out{{"rank", rank}, {"status", name_of(status_on(result))}, {"reason", reason_on(result)}};
   if (!result) return out;
-  out["attempt"] = result->attempt;
+  out["attempt"] = attempt_of(*result);
   out["started"] = result->started;
   if (!info.rehearsed) out["seconds"] = number(result->seconds);
   auto warnings = result->warnings;
@@ -65,7 +65,8 @@ json run_entry(run_record const& run) {
   out["world_size"] = run.info.ranks.size();
   auto moved = json::array();
   for (auto const& m : moves_of(run))
-    moved.push_back({{"attempt", m.attempt},
+    moved.push_back({{"run_id", m.run_id},
+                     {"attempt", m.attempt},
                      {"cases", m.cases},
                      {"other", m.other},
                      {"others", m.others},

@@ -16,6 +16,7 @@ run_subcommand add_rehearse(CLI::App& program);
 run_subcommand add_compile(CLI::App& program);
 run_subcommand add_submit(CLI::App& program);
 run_subcommand add_assemble(CLI::App& program);
+run_subcommand add_merge(CLI::App& program);
 run_subcommand add_show(CLI::App& program);
 run_subcommand add_validate(CLI::App& program);
 run_subcommand add_devices(CLI::App& program);

@@ -151,7 +151,7 @@ void case_group::write_attributes(case_record const& record) {
 void case_group::write_per_rank(case_record const& record) {
   small_writer const w{group_, rows_.rank, results_of(record, ranks_)};
   std::vector<std::string> hosts;
-  for (auto const* result : w.results) hosts.push_back(place_at(info_, result->rank, result->attempt).host);
+  for (auto const* result : w.results) hosts.push_back(place_at(info_, result->rank, attempt_of(*result)).host);
   w.attach(h5::write_texts(group_, "hostname", hosts, "host of the rank"), nullptr);
   if (timed()) write_times(record);
 }

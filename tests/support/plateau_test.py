@@ -90,7 +90,7 @@ def command_line(pid):
         return [b""]
 
 
-def wait_until(condition, seconds=20):
+def wait_until(condition, seconds=60):
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         value = condition()
