@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <fcntl.h>
+#include <malloc.h>
 #include <new>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -50,6 +51,10 @@ void leave_signals_to_the_rank() {
 // The worker's own children must not keep the rank's descriptors open once the worker is gone.
 void keep_from_children(int fd) { fcntl(fd, F_SETFD, FD_CLOEXEC); }
 
+// glibc keeps small freed blocks apart in fast bins, and merges them all back when a block beside the unused end of its
+// heap is freed. oneDNN, in which Torch's GELU runs, frees such blocks with each request: the bins cost and never pay.
+void do_without_fast_bins() { mallopt(M_MXFAST, 0); }
+
 // The rank's memory file; without one, memory that nobody looks at.
 progress& map_progress() {
   struct stat status {};
@@ -74,6 +79,7 @@ int main() {
   die_with_the_rank();
   leave_signals_to_the_rank();
   keep_from_children(protocol::socket_fd);
+  do_without_fast_bins();
   int const code = serve(protocol::socket_fd, map_progress());
   std::fflush(nullptr);
   _exit(code); // tearing Torch down takes a tenth of a second, and nobody needs it
