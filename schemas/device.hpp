@@ -24,10 +24,10 @@ struct device_info {
   /// CUDA: what is in effect of the allocator, the libraries' workspaces and the wait policy, asked of them and not of
   /// the environment.
   std::optional<std::map<std::string, std::string>> settings = {};
-  std::optional<bool> pretended = {};           ///< CUDA: whether this is the pretend GPU, which computes nothing
-  std::optional<std::string> visible_list = {}; ///< CUDA: CUDA_VISIBLE_DEVICES, where it is set
+  std::optional<bool> pretended = {};               ///< CUDA: whether this is the pretend GPU, which computes nothing
+  std::optional<std::string> visible_list = {};     ///< CUDA: CUDA_VISIBLE_DEVICES, where it is set
   std::optional<std::int64_t> multiprocessors = {}; ///< CUDA
-  std::optional<bool> mig = {};                 ///< CUDA: a part of a GPU; absent where NVML does not tell
+  std::optional<bool> mig = {};                     ///< CUDA: a part of a GPU; absent where NVML does not tell
   std::optional<std::string> sensors_unavailable = {}; ///< CUDA: why NVML tells nothing of it, if so
 
   template <class Visit>

@@ -340,7 +340,8 @@ json rank_entry(run_record const& run, scope const& all, case_result const& resu
   auto const& latency = latencies.by_rank[place];
   json out{{"rank", result.rank}};
   out.update(common_keys(one, latency));
-  out["start_skew_ns"] = latency ? json(result.measured->gate_ns - first.at(machine_of(run.info, result))) : json(nullptr);
+  out["start_skew_ns"] =
+      latency ? json(result.measured->gate_ns - first.at(machine_of(run.info, result))) : json(nullptr);
   out["outside_pre_bytes"] = result.measured->outside_pre_bytes;
   out["outside_post_bytes"] = result.measured->outside_post_bytes;
   if (result.measured->clock_requests) out["clock_requests"] = *result.measured->clock_requests;

@@ -30,9 +30,9 @@ struct earlier_run {
   job run;
 };
 
-/// Throws input_error when the folder holds no run, a merged one or a rehearsal; when the job that is asked for is another one,
-/// with all differences; when the number of ranks is. A job that leaves its device to plateau is the same if all else
-/// is, and its name is but a label.
+/// Throws input_error when the folder holds no run, a merged one or a rehearsal; when the job that is asked for is
+/// another one, with all differences; when the number of ranks is. A job that leaves its device to plateau is the same
+/// if all else is, and its name is but a label.
 earlier_run open_to_resume(resume_request const& request);
 
 /// A case of which every rank's result is there, and the attempt that they are of.
