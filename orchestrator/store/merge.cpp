@@ -94,6 +94,17 @@ bool may_differ(job_difference const& d) {
       free, [&](std::string const& field) { return d.where == field || d.where.starts_with(field + "/"); });
 }
 
+void refuse_other_gpus_of_rehearsals(std::span<source const> sources) {
+  auto const what = [](source const& s) {
+    return s.parts.front().path.string() + (s.info.rehearsed ? " rehearses " + *s.info.rehearsed : " is no rehearsal");
+  };
+  auto const& first = sources.front();
+  for (auto const& other : sources)
+    if (other.info.rehearsed != first.info.rehearsed)
+      throw input_error(what(first) + ", and " + what(other) +
+                        "; merge runs with runs, and rehearsals with those of the same GPU");
+}
+
 void refuse_other_jobs(std::span<source const> sources, std::vector<std::string>& notes) {
   auto const& first = sources.front();
   auto const in_first = "in " + first.parts.front().path.string();
@@ -148,8 +159,12 @@ run_info merged_info(std::span<source const> sources, merge_request const& reque
   info.attempts.reset();
   info.ranks.clear();
   info.warnings.clear();
+  info.not_comparable.reset();
   info.merged_from.emplace();
   for (auto const& each : sources) {
+    if (each.info.not_comparable)
+      info.not_comparable = (info.not_comparable ? *info.not_comparable + "; " : "") + "in " + each.info.run_id + " " +
+                            *each.info.not_comparable;
     add_runs(*info.merged_from, each, std::ssize(info.ranks));
     add_ranks(info.ranks, each.info);
     add_gates(info.fail_on, each.info.fail_on);
@@ -227,6 +242,7 @@ merged merge_runs(merge_request const& request) {
   auto const sources = read_sources(request.runs);
   merged out;
   refuse_runs_given_twice(sources);
+  refuse_other_gpus_of_rehearsals(sources);
   refuse_other_jobs(sources, out.notes);
   auto const info = merged_info(sources, request);
   out.folder = new_folder(request.to);

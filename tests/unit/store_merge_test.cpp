@@ -51,6 +51,24 @@ TEST(merge, makes_one_run_of_a_hundred) {
   EXPECT_EQ(all.summary["results"][0]["ranks_measured"], 200);
 }
 
+TEST(merge, keeps_rehearsals_apart_and_what_makes_a_run_incomparable) {
+  scratch_folder scratch;
+  auto const run = synthetic_job();
+  merge_request request{{}, scratch.path / "all", {}};
+  for (int const number : {1, 2}) request.runs.push_back(run_of_a_fleet(scratch.path / "fleet", run, number).path);
+  auto const rehearsed_on = [&](std::optional<std::string> const& gpu) {
+    auto info = read_run_info({request.runs[1]});
+    info.rehearsed = gpu;
+    info.not_comparable = "ranks 0-1 have the same GPU";
+    write_run_info({request.runs[1]}, info);
+  };
+  rehearsed_on("a GPU");
+  EXPECT_THROW(merge_runs(request), input_error);
+  rehearsed_on(std::nullopt);
+  EXPECT_EQ(read_run_info(merge_runs(request).folder).not_comparable,
+            "in 20260304T101500Z-synthetic-0002 ranks 0-1 have the same GPU");
+}
+
 TEST(merge, that_is_refused_has_made_nothing) {
   scratch_folder scratch;
   auto const run = synthetic_job();
