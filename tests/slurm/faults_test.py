@@ -139,4 +139,4 @@ def bring_back(node):
     link = os.path.dirname(os.environ["SLURM_CONF"])
     slurm(os.path.join(os.path.dirname(__file__), "cluster.sh"), "node", link, node)
     slurm("scontrol", "update", f"nodename={node}", "state=resume", check=False)
-    wait_until(lambda: slurm("sinfo", "-h", "-N", "-n", node, "-t", "idle", "-o", "%N") == node, PATIENCE)
+    wait_until(lambda: slurm("sinfo", "-h", "-N", "-n", node, "-t", "idle", "-o", "%N").split()[:1] == [node], PATIENCE)

@@ -30,8 +30,10 @@ def wait_for_requeue(job):
 
 
 def go_on(folder, job):
+    """Slurm lets a requeued job wait for two minutes. It has to wait for the next second: a node does not start a job of the
+    second in which it ended it."""
     (folder / "unstuck").touch()
-    slurm("scontrol", "update", f"JobId={job}", "StartTime=now")  # Slurm lets a requeued job wait for minutes
+    slurm("scontrol", "update", f"JobId={job}", "StartTime=now+2seconds")
 
 
 def assert_complete_with_no_case_run_twice(folder, job, before):
