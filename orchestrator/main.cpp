@@ -12,8 +12,9 @@
 
 namespace {
 
-constexpr std::array subcommands{plateau::add_run,      plateau::add_submit,  plateau::add_assemble, plateau::add_show,
-                                 plateau::add_validate, plateau::add_devices, plateau::add_selftest};
+constexpr std::array subcommands{plateau::add_run,     plateau::add_submit,  plateau::add_assemble,
+                                 plateau::add_merge,   plateau::add_show,    plateau::add_validate,
+                                 plateau::add_devices, plateau::add_selftest};
 
 // A closed standard stream would give its number to the next file that is opened, and our output would go there.
 void open_closed_streams() {

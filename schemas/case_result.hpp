@@ -15,7 +15,7 @@
 
 namespace plateau {
 
-inline constexpr format_version case_result_format{"plateau.case_result", 1, 0};
+inline constexpr format_version case_result_format{"plateau.case_result", 1, 1};
 
 enum class case_status { passed, failed, out_of_memory, timed_out, crashed, skipped, missing };
 
@@ -151,7 +151,8 @@ struct case_result {
   std::string run_id;
   case_id id;
   std::int64_t rank = 0;
-  std::int64_t attempt = 1; ///< of the run at this case
+  std::int64_t attempt = 1;                        ///< of the run at this case
+  std::optional<std::int64_t> origin_attempt = {}; ///< of a merged run: the attempt of the run that the rank is from
   case_status status = case_status::missing;
   std::string reason;  ///< in words; empty when passed
   std::string started; ///< UTC, RFC 3339
@@ -172,6 +173,7 @@ struct case_result {
     visit("case", x.id);
     visit("rank", x.rank);
     visit("attempt", x.attempt);
+    visit("origin_attempt", x.origin_attempt);
     visit("status", x.status);
     visit("reason", x.reason);
     visit("started", x.started);

@@ -55,6 +55,37 @@ std::string other_versions(rank_place const& before, std::string_view in_before,
   return text;
 }
 
+// The cases that the ranks of one run measured, by the attempt that did.
+std::map<std::int64_t, std::vector<std::string>> cases_by_attempt(run_record const& run, run_source const& source) {
+  std::map<std::int64_t, std::vector<std::string>> cases;
+  for (auto const& record : run.cases)
+    for (auto rank = source.first_rank; rank < source.first_rank + source.ranks; ++rank) {
+      auto const& result = record.by_rank[static_cast<std::size_t>(rank)];
+      if (!result || !result->measured) continue;
+      cases[attempt_of(*result)].push_back(record.id.text());
+      break;
+    }
+  return cases;
+}
+
+void add_moves(run_record const& run, run_source const& source, std::vector<moved_cases>& all) {
+  if (source.attempts.size() < 2) return;
+  auto const cases = cases_by_attempt(run, source);
+  if (cases.size() < 2) return;
+  auto const places = [&](std::int64_t attempt) {
+    std::vector<rank_place> at;
+    for (std::int64_t rank = 0; rank < source.ranks; ++rank)
+      at.push_back(place_at(run.info, source.first_rank + rank, attempt));
+    return at;
+  };
+  auto const& [first, first_cases] = *cases.begin();
+  for (auto other = std::next(cases.begin()); other != cases.end(); ++other) {
+    auto const what = moved_ranks(places(first), "in attempt " + std::to_string(first), places(other->first),
+                                  "in attempt " + std::to_string(other->first));
+    if (!what.empty()) all.push_back({source.run_id, first, other->first, first_cases, other->second, what});
+  }
+}
+
 std::string list_of(std::vector<std::string> const& ids) {
   constexpr std::size_t most = 6;
   std::string text;
@@ -86,9 +117,11 @@ rank_place place_at(run_info const& info, std::int64_t rank, std::int64_t attemp
   return place_of(info.ranks[static_cast<std::size_t>(rank)]);
 }
 
+std::int64_t attempt_of(case_result const& result) { return result.origin_attempt.value_or(result.attempt); }
+
 std::string machine_of(run_info const& info, case_result const& result) {
   auto const& rank = info.ranks[static_cast<std::size_t>(result.rank)];
-  auto const* known = known_place(info, result.rank, result.attempt);
+  auto const* known = known_place(info, result.rank, attempt_of(result));
   return (known != nullptr ? known->host_id : rank.host_id) + (rank.origin ? " in " + rank.origin->run_id : "");
 }
 
@@ -119,33 +152,16 @@ std::string moved_ranks(std::span<rank_place const> before, std::string_view in_
 }
 
 std::vector<moved_cases> moves_of(run_record const& run) {
-  std::map<std::int64_t, std::vector<std::string>> cases; // by attempt
-  for (auto const& record : run.cases)
-    for (auto const& result : record.by_rank)
-      if (result && result->measured) {
-        cases[result->attempt].push_back(record.id.text());
-        break;
-      }
   std::vector<moved_cases> all;
-  if (!run.info.attempts || cases.size() < 2) return all;
-  auto const places = [&](std::int64_t attempt) {
-    std::vector<rank_place> at;
-    for (std::size_t rank = 0; rank < run.info.ranks.size(); ++rank)
-      at.push_back(place_at(run.info, static_cast<std::int64_t>(rank), attempt));
-    return at;
-  };
-  auto const& [first, first_cases] = *cases.begin();
-  for (auto other = std::next(cases.begin()); other != cases.end(); ++other) {
-    auto const what = moved_ranks(places(first), "in attempt " + std::to_string(first), places(other->first),
-                                  "in attempt " + std::to_string(other->first));
-    if (!what.empty()) all.push_back({first, other->first, first_cases, other->second, what});
-  }
+  if (run.info.attempts)
+    add_moves(run, {run.info.run_id, 0, std::ssize(run.info.ranks), *run.info.attempts, {}, {}}, all);
+  for (auto const& source : run.info.merged_from.value_or(std::vector<run_source>{})) add_moves(run, source, all);
   return all;
 }
 
 std::string told(moved_cases const& m) {
-  return "not comparable: " + list_of(m.cases) + " (attempt " + std::to_string(m.attempt) + ") with " +
-         list_of(m.others) + " (attempt " + std::to_string(m.other) + "): " + m.what;
+  return "not comparable in " + m.run_id + ": " + list_of(m.cases) + " (attempt " + std::to_string(m.attempt) +
+         ") with " + list_of(m.others) + " (attempt " + std::to_string(m.other) + "): " + m.what;
 }
 
 } // namespace plateau

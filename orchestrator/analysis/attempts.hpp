@@ -17,9 +17,12 @@ rank_place place_of(rank_info const& rank);
 /// The attempts of a run, from 1, in order. A run that is older than resuming had one.
 std::vector<run_attempt> attempts_of(run_info const& info);
 
-/// Where a rank of the run, or of the run that it came from, was in an attempt. An attempt that nothing is known of
-/// is taken for the last.
+/// Where a rank of the run was in an attempt; of a merged run, in an attempt of the run that it is from. Of an attempt
+/// that nothing is known of: where the rank was last.
 rank_place place_at(run_info const& info, std::int64_t rank, std::int64_t attempt);
+
+/// The attempt that measured a result; of a merged run, the attempt of the run that its rank is from.
+std::int64_t attempt_of(case_result const& result);
 
 /// Names the machine, and the time on it, in which a result was measured: equal for ranks that shared its clock and its
 /// memory. In a merged run, ranks that were on one host in different runs are told apart.
@@ -39,12 +42,14 @@ std::string moved_ranks(std::span<rank_place const> before, std::string_view in_
 
 /// Cases of a run that do not compare with those of another attempt.
 struct moved_cases {
+  std::string run_id;                     ///< the run, or that one of a merged run
   std::int64_t attempt = 1, other = 2;    ///< that measured them, and the other ones
   std::vector<std::string> cases, others; ///< ids, in the order of the grid
   std::string what;                       ///< as moved_ranks() tells it
 };
 
-/// All of a run: for each attempt that measured something, against the first that did.
+/// All of a run, and of each run that it is merged from: for each attempt that measured something, against the first
+/// that did.
 std::vector<moved_cases> moves_of(run_record const& run);
 
 /// "eager.c1, eager.c2 (attempt 1) do not compare with arena.c1 (attempt 2): rank 0: ..."

@@ -20,7 +20,7 @@ namespace {
 json case_on_rank(std::optional<case_result> const& result, std::int64_t rank) {
   json out{{"rank", rank}, {"status", name_of(status_on(result))}, {"reason", reason_on(result)}};
   if (!result) return out;
-  out["attempt"] = result->attempt;
+  out["attempt"] = attempt_of(*result);
   out["started"] = result->started;
   out["seconds"] = number(result->seconds);
   out["warnings"] = result->warnings;
@@ -60,7 +60,8 @@ json run_entry(run_record const& run) {
   out["world_size"] = run.info.ranks.size();
   auto moved = json::array();
   for (auto const& m : moves_of(run))
-    moved.push_back({{"attempt", m.attempt},
+    moved.push_back({{"run_id", m.run_id},
+                     {"attempt", m.attempt},
                      {"cases", m.cases},
                      {"other", m.other},
                      {"others", m.others},

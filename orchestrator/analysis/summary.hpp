@@ -14,7 +14,7 @@
 
 namespace plateau {
 
-inline constexpr format_version summary_format{"plateau.summary", 1, 1};
+inline constexpr format_version summary_format{"plateau.summary", 1, 2};
 
 /// summary.json, described in docs/results.md and schemas/summary.schema.json: a superset of the seed's
 /// result file. `latencies` and `judgements` have one entry for each of run.cases. The samples of the record are not

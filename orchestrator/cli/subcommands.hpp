@@ -14,6 +14,7 @@ using run_subcommand = std::function<exit_code()>;
 run_subcommand add_run(CLI::App& program);
 run_subcommand add_submit(CLI::App& program);
 run_subcommand add_assemble(CLI::App& program);
+run_subcommand add_merge(CLI::App& program);
 run_subcommand add_show(CLI::App& program);
 run_subcommand add_validate(CLI::App& program);
 run_subcommand add_devices(CLI::App& program);

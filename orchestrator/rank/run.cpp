@@ -8,6 +8,7 @@
 #include "orchestrator/rank/agreement.hpp"
 #include "orchestrator/rank/communicator.hpp"
 #include "orchestrator/rank/preflight.hpp"
+#include "orchestrator/rank/resume.hpp"
 #include "orchestrator/rank/shared_folder.hpp"
 #include "orchestrator/rank/signals.hpp"
 #include "orchestrator/rank/supervisor.hpp"
@@ -92,8 +93,8 @@ private:
   rank_options const& options_;
   voice const& voice_;
   job job_;
-  std::optional<earlier_run> earlier_; // the one that is resumed
-  resume_plan plan_;
+  std::optional<resumed_run> earlier_; // the one that goes on
+  std::vector<case_id> to_run_;
   std::int64_t attempt_ = 1;
   bool written_down_ = false; // on rank 0: from then on there is something to assemble
   shared_folder folder_;
@@ -101,9 +102,7 @@ private:
   std::optional<steady_clock::time_point> asked_to_stop_;
 
   void begin();
-  void take_up();
-  resume_plan agree_on_plan();
-  void refuse_if_moved(std::vector<rank_info> const& infos) const;
+  void go_on();
   void agree_on_job();
   std::vector<rank_info> bring_up_workers();
   void settle_device(std::vector<rank_info> const& infos);
@@ -124,11 +123,13 @@ private:
 
 rank_end rank_run::run() {
   voice_.say(run_line::kind::status, "the ranks are up");
-  options_.resume ? take_up() : begin();
-  if (plan_.to_run.empty()) return finish("");
+  decided_by_rank_0(
+      ranks_, [&] { return check_world(ranks_, options_), ""; }, "counting the ranks");
+  options_.resume ? go_on() : begin();
+  if (to_run_.empty()) return finish("");
   auto const infos = bring_up_workers();
   settle_device(infos);
-  refuse_if_moved(infos);
+  if (earlier_ && !options_.resume->allow_moved) refuse_if_moved(*earlier_, infos);
   auto const fabric = look_at_fabric(infos);
   auto const written = decided_by_rank_0(
       ranks_, [&] { return encode(write_down_the_run(infos, fabric)).dump(); }, "writing run.json");
@@ -142,89 +143,25 @@ rank_end rank_run::run() {
 void rank_run::begin() {
   agree_on_job();
   folder_.make(options_.folder, options_.folder_is_ours, job_.name);
-  plan_.to_run = cases_of(job_);
+  to_run_ = cases_of(job_);
 }
 
-void rank_run::take_up() {
-  auto const agreed = json::parse(decided_by_rank_0(
-      ranks_,
-      [&] {
-        check_world(ranks_, options_);
-        auto const run =
-            open_to_resume({options_.resume->folder, options_.job_file, options_.overrides, ranks_.size()});
-        if (options_.fail_on) refuse_gates_without_a_soak(*options_.fail_on, run.run);
-        return json{{"folder", run.folder.path.string()}, {"info", encode(run.info)}}.dump();
-      },
-      "reading the run"));
-  earlier_.emplace(earlier_run{{agreed["folder"].get<std::string>()}, decode<run_info>(agreed["info"]), {}});
-  job_ = earlier_->run = parse_job(earlier_->info.job.dump(), "job");
-  attempt_ = std::ssize(attempts_of(earlier_->info)) + 1;
-  ranks_.set_patience(communicator::seconds(job_.timeouts_s.collective));
-  folder_.reopen(earlier_->folder.path, earlier_->info.run_id);
-  plan_ = agree_on_plan();
-  if (plan_.to_run.empty())
-    return voice_.say(run_line::kind::note, folder_.run_id() + ": every case is there; nothing is left to run");
-  voice_.say(run_line::kind::note, "resuming " + folder_.run_id() + ", attempt " + std::to_string(attempt_) + ": " +
-                                       std::to_string(plan_.kept.size()) + " of " +
-                                       std::to_string(cases_of(job_).size()) + " cases are there");
-}
-
-// Each rank reads its own results, as far as rank 0 has them in the same folder, and rank 0 those of the others: only
-// what is in its folder counts.
-resume_plan rank_run::agree_on_plan() {
-  auto const by_name = json::parse(decided_by_rank_0(
-      ranks_,
-      [&] {
-        auto seem = json::array();
-        for (auto const& each : cases_by_name(*earlier_)) seem.push_back({each.id.text(), each.attempt});
-        return seem.dump();
-      },
-      "looking for results"));
-  std::vector<kept_case> seem;
-  for (auto const& each : by_name) seem.push_back({parse_case_id(each[0].get<std::string>()), each[1]});
-
-  auto const look_at = [&](kept_case const& each, int rank) {
-    bool const mine = rank == ranks_.rank() || (ranks_.rank() == 0 && !folder_.shares(rank));
-    bool const here = ranks_.rank() == 0 || folder_.shares(ranks_.rank());
-    return !mine || !here || is_final(*earlier_, each, rank, options_.resume->retry_failed);
-  };
-  auto const mine = beating(ranks_, [&] {
-    std::string found;
-    for (auto const& each : seem) {
-      bool stands = true;
-      for (int rank = 0; stands && rank < ranks_.size(); ++rank) stands = look_at(each, rank);
-      found += stands ? '1' : '0';
-    }
-    return found;
-  });
-  std::vector<bool> stands(seem.size(), true);
-  for (auto const& found : ranks_.all_gather(mine, "reading the results"))
-    for (std::size_t i = 0; i < stands.size(); ++i) stands[i] = stands[i] && found[i] == '1';
-  return plan_of(job_, seem, stands);
-}
-
-// What is measured now has to compare with what is kept.
-void rank_run::refuse_if_moved(std::vector<rank_info> const& infos) const {
-  if (!earlier_ || options_.resume->allow_moved) return;
-  std::set<std::int64_t> measured_by;
-  for (auto const& kept : plan_.kept) measured_by.insert(kept.attempt);
-  std::vector<rank_place> before, now;
-  for (auto const& info : infos) now.push_back(place_of(info));
-  for (auto const attempt : measured_by) {
-    before.clear();
-    for (auto const& info : infos) before.push_back(place_at(earlier_->info, info.rank, attempt));
-    auto const what = moved_ranks(before, "in attempt " + std::to_string(attempt), now, "now");
-    if (what.empty()) continue;
-    throw refused("what was measured elsewhere does not compare with what is there of " + folder_.run_id() + ": " +
-                  what + "; resume it where it was begun, or give --allow-moved, which marks the cases");
-  }
+void rank_run::go_on() {
+  earlier_ = take_up(ranks_, folder_, options_);
+  job_ = earlier_->before.run;
+  attempt_ = earlier_->attempt;
+  to_run_ = earlier_->plan.to_run;
+  auto const found = to_run_.empty()
+                         ? ": every case is there; nothing is left to run"
+                         : ", attempt " + std::to_string(attempt_) + ": " + std::to_string(earlier_->plan.kept.size()) +
+                               " of " + std::to_string(cases_of(job_).size()) + " cases are there";
+  voice_.say(run_line::kind::note, (to_run_.empty() ? "" : "resuming ") + folder_.run_id() + found);
 }
 
 void rank_run::agree_on_job() {
   auto const text = decided_by_rank_0(
       ranks_,
       [&] {
-        check_world(ranks_, options_);
         auto const j = parse_job(read_text(*options_.job_file), options_.job_file->string(), options_.overrides);
         refuse_gates_without_a_soak(options_.fail_on.value_or(default_gates()), j);
         return to_json(j).dump();
@@ -331,7 +268,7 @@ run_info rank_run::described(std::vector<rank_info> const& infos, fabric_record 
 
   run_info info;
   if (earlier_) {
-    info = earlier_->info;
+    info = earlier_->before.info;
     info.schema = run_info_format.text();
   } else {
     info.run_id = folder_.run_id();
@@ -353,7 +290,7 @@ run_info rank_run::described(std::vector<rank_info> const& infos, fabric_record 
 void rank_run::note_the_run(run_info& info) {
   auto const& first = info.ranks.front();
   auto const world = info.ranks.size();
-  voice_.say(run_line::kind::note, job_.name + ": " + std::to_string(plan_.to_run.size()) +
+  voice_.say(run_line::kind::note, job_.name + ": " + std::to_string(to_run_.size()) +
                                        (earlier_ ? " cases to run on " : " cases on ") + std::to_string(world) +
                                        (world == 1 ? " rank, " : " ranks, ") +
                                        (first.device ? first.device->name : std::string("no device")));
@@ -419,7 +356,7 @@ std::string rank_run::run_cases() {
   for (auto const& id : cases) width = std::max(width, id.text().size());
   for (std::size_t i = 0; i < cases.size(); ++i) {
     auto const& id = cases[i];
-    if (std::ranges::find(plan_.to_run, id) == plan_.to_run.end()) continue;
+    if (std::ranges::find(to_run_, id) == to_run_.end()) continue;
     auto const began = steady_clock::now();
     bool stop = false;
     auto result = run_case(id, stop);

@@ -59,9 +59,15 @@ void shared_folder::make(std::optional<std::filesystem::path> const& asked_for, 
   settle(json::parse(offered), false);
 }
 
-void shared_folder::reopen(std::filesystem::path const& path, std::string const& run_id) {
+void shared_folder::reopen(std::filesystem::path const& path) {
   auto const offered = decided_by_rank_0(
-      ranks_, [&] { return run_id_ = run_id, offer({path}).dump(); }, "opening the run folder");
+      ranks_,
+      [&] {
+        auto const folder = open_run_folder(path);
+        run_id_ = read_run_info(folder).run_id;
+        return offer({std::filesystem::canonical(folder.path)}).dump(); // `latest` may soon point to another run
+      },
+      "opening the run folder");
   settle(json::parse(offered), true);
 }
 

@@ -29,8 +29,8 @@ public:
   void make(std::optional<std::filesystem::path> const& path, bool named_by_its_run, std::string const& job_name);
 
   /// Opens the folder of an earlier run, in the same way. A rank that has a folder of its own takes up the one that it
-  /// had, or makes one.
-  void reopen(std::filesystem::path const& path, std::string const& run_id);
+  /// had, or makes one. From now on nobody else can change the run.
+  void reopen(std::filesystem::path const& path);
 
   run_folder const& here() const { return folder_; } ///< this rank's; an empty path before there is one
   std::string const& run_id() const { return run_id_; }

@@ -153,7 +153,7 @@ void case_group::write_per_rank(case_record const& record) {
   std::vector<std::string> hosts;
   for (auto const* result : w.results) {
     harness.push_back(result->measured ? result->measured->harness_ns : no_real);
-    hosts.push_back(place_at(info_, result->rank, result->attempt).host);
+    hosts.push_back(place_at(info_, result->rank, attempt_of(*result)).host);
   }
   auto const dataset = h5::create_numbers(
       group_, "harness_ns", h5::fixed({harness.size()}),

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <map>
 #include <random>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -92,14 +93,19 @@ run_folder open_run_folder(fs::path const& path) {
 }
 
 counted_attempt attempt_that_counts(run_folder const& folder, case_id const& id, std::int64_t world) {
-  std::map<std::int64_t, std::int64_t> ranks_of; // by attempt
+  return attempt_that_counts(std::span(&folder, 1), id, world);
+}
+
+counted_attempt attempt_that_counts(std::span<run_folder const> parts, case_id const& id, std::int64_t world) {
+  std::map<std::int64_t, std::set<std::int64_t>> ranks_of; // by attempt
   std::error_code ignored;
-  for (auto const& entry : fs::directory_iterator(folder.cases() / id.text(), ignored))
-    if (auto const found = rank_and_attempt(entry.path().filename().string()); found && found->first < world)
-      ++ranks_of[found->second];
+  for (auto const& part : parts)
+    for (auto const& entry : fs::directory_iterator(part.cases() / id.text(), ignored))
+      if (auto const found = rank_and_attempt(entry.path().filename().string()); found && found->first < world)
+        ranks_of[found->second].insert(found->first);
   counted_attempt best;
   for (auto const& [attempt, ranks] : ranks_of)
-    if (ranks >= best.ranks) best = {attempt, ranks};
+    if (std::ssize(ranks) >= best.ranks) best = {attempt, std::ssize(ranks)};
   return best;
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -56,6 +57,9 @@ struct counted_attempt {
   std::int64_t ranks = 0; ///< that have a file
 };
 counted_attempt attempt_that_counts(run_folder const& folder, case_id const& id, std::int64_t world);
+
+/// The same of a run of which each folder holds a part.
+counted_attempt attempt_that_counts(std::span<run_folder const> parts, case_id const& id, std::int64_t world);
 
 /// Takes away a rank's results of a case that are older than `attempt`. What cannot be removed stays, and does not
 /// count.

@@ -328,7 +328,7 @@ def test_cases_of_two_gpus_are_marked_as_not_comparable_when_that_is_allowed(tmp
     assert (moved["attempt"], moved["cases"]) == (FIRST, ["eager.c1", "eager.c2"])
     assert (moved["other"], moved["others"]) == (SECOND, ["arena.c1", "arena.c2"])
     assert "GPU-1" in moved["what"] and "GPU-7" in moved["what"]
-    assert "not comparable: eager.c1, eager.c2 (attempt 1) with arena.c1, arena.c2 (attempt 2)" in done.stdout
+    assert ": eager.c1, eager.c2 (attempt 1) with arena.c1, arena.c2 (attempt 2)" in done.stdout
     places = {a["attempt"]: [p["uuid"] for p in a["places"]] for a in summary(folder)["run"]["attempts"]}
     assert places == {FIRST: ["GPU-0", "GPU-1"], SECOND: ["GPU-0", "GPU-7"]}, "each case's device can be told"
 
@@ -364,3 +364,70 @@ def test_a_resume_that_is_stopped_before_it_measures_leaves_the_run_as_it_was(tm
     assert {k: v for k, v in now.items() if k.suffix == ".cbor"} == {k: v for k, v in before.items() if k.suffix == ".cbor"}
     assert resume(tmp_path).returncode == 0
     assert statuses(folder) == {case: "passed" for case in ALL}
+
+
+def test_a_folder_that_names_the_last_run_is_resumed_and_stays_the_last(tmp_path):
+    job = write_job(tmp_path, timeouts_s=PATIENT)
+    running = subprocess.Popen([str(PLATEAU), "run", str(job), "-n", "2", "--grace", "0"], cwd=tmp_path, text=True,
+                               env=environment([{"case": "eager.c2", "at": "timed", "do": "hang"}]), stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    latest = tmp_path / "runs" / "latest"
+    wait_until(lambda: latest.exists() and has(latest, "eager.c1"))
+    kill(running.pid, signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == 75, err
+    folder = latest.resolve()
+    done = plateau("run", "--resume", "runs/latest", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert latest.resolve() == folder and done.stdout.splitlines()[-1] == f"runs/{folder.name}"
+
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a file system of its own")
+
+
+@as_root
+@pytest.mark.parametrize("resumed", [False, True], ids=["new", "resumed"])
+def test_a_rank_that_cannot_write_into_the_folder_is_named_before_anything_starts(tmp_path, resumed):
+    if resumed:
+        folder, _, _ = break_off(tmp_path)
+        what = ["--resume", str(folder)]
+    else:
+        what = [str(write_job(tmp_path)), "-o", str(tmp_path / "run")]
+    command = [str(PLATEAU), "run", *what]
+    read_only = f"mount --bind {tmp_path} {tmp_path} && mount -o remount,bind,ro {tmp_path} && exec {shlex.join(command)}"
+    done = subprocess.run(["mpirun", "--bind-to", "none", "--host", "localhost:2", "-n", "1", *command, ":", "-n", "1",
+                           "unshare", "-m", "sh", "-c", read_only], cwd="/", env=environment(), text=True,
+                          capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
+    assert done.returncode == 2, done.stderr
+    assert f"rank 1 on {os.uname().nodename}: cannot write into the run folder {tmp_path}/run: Read-only file system" in done.stderr
+    assert (tmp_path / "run").exists() == resumed and (not resumed or "missing" in statuses(tmp_path / "run").values())
+
+
+@as_root
+def test_ranks_with_a_folder_of_their_own_go_on_with_it_and_it_is_a_whole_run_folder(tmp_path):
+    (tmp_path / "own").mkdir()
+    holder = subprocess.Popen(["unshare", "-m", "sh", "-c", f"mount -t tmpfs tmpfs {tmp_path}/own && echo up && read line"],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert holder.stdout.readline() == b"up\n"
+    elsewhere = ["nsenter", "-m", "-t", str(holder.pid), f"--wd={tmp_path}"]
+    folder = tmp_path / "own" / "run"
+
+    def go(*what, script=()):
+        command = [str(PLATEAU), "run", *map(str, what)]
+        return subprocess.Popen(["mpirun", "--bind-to", "none", "--host", "localhost:2", "-n", "1", *command, ":", "-n", "1",
+                                 *elsewhere, *command], cwd=tmp_path, env=environment(script), text=True,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    running = go(write_job(tmp_path, timeouts_s=PATIENT), "-o", folder, "--grace", "0",
+                 script=[{"case": "arena.c1", "at": "timed", "do": "hang"}])
+    wait_until(lambda: has(folder, "eager.c1", "eager.c2"))
+    kill(running.pid, signal.SIGUSR1)
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == 75 and "to go on: plateau run --resume" in out, err
+    out, err = go("--resume", folder).communicate(timeout=60)
+    assert "2 of 4 cases are there" in err and statuses(folder) == {case: "passed" for case in ALL}, err
+    there = subprocess.run([*elsewhere, "find", str(folder), "-type", "f", "-printf", "%P\n"], text=True, capture_output=True)
+    holder.communicate(b"done\n", timeout=10)
+    own = {line for line in there.stdout.splitlines() if not line.startswith("logs/")}
+    assert own == {"job.json", "run.json", *(f"cases/{case}/rank-00001.cbor" for case in ALL[:2]),
+                   *(f"cases/{case}/rank-00001.attempt-2.cbor" for case in ALL[2:])}

@@ -85,10 +85,11 @@ CONF
   # any character device will do for a GPU
   printf 'AutoDetect=off\nName=gpu File=/dev/null\nName=gpu File=/dev/zero\n' >"$S/gres.conf"
   for node in n1 n2; do
-    # The nodes share a machine: what PMIx names after the host would collide, and Open MPI's shared memory does.
+    # The nodes share a machine: what PMIx names after the host would collide, and Open MPI's shared memory does. What it has
+    # for fast networks need not be tried.
     mkdir -p "$S"/{etc,tmp,spool}.$node
     cp "$S"/{slurm,gres}.conf "$S/etc.$node/"
-    printf 'PMIxCliTmpDirBase=%s\nPMIxEnv=OMPI_MCA_btl=tcp,self\n' "$S/tmp.$node" >"$S/etc.$node/mpi.conf"
+    printf 'PMIxCliTmpDirBase=%s\nPMIxEnv=OMPI_MCA_btl=tcp,self;OMPI_MCA_pml=ob1\n' "$S/tmp.$node" >"$S/etc.$node/mpi.conf"
   done
 }
 

@@ -64,7 +64,8 @@ def test_a_killed_rank_loses_no_finished_case(tmp_path, stuck, victim):
 
 
 def test_a_killed_srun_loses_no_finished_case(tmp_path, stuck):
-    kill_all(pid for pid in processes_naming(str(tmp_path)) if words_of(pid)[0] == b"srun")
+    sruns = [pid for pid in processes_naming(str(tmp_path)) if words_of(pid)[0] == b"srun"]
+    kill_all(pid for pid in sruns if parent(pid) not in sruns)  # its child is there to end the step when it dies
     assert_stopped(tmp_path, stuck, KILLED)
 
 

@@ -330,5 +330,23 @@ INSTANTIATE_TEST_SUITE_P(
                     bad_flag{"unknown_field", "hiden", "1", "did you mean hidden?"}),
     [](auto const& each) { return each.param.name; });
 
+TEST(jobs, differ_field_by_field_and_key_by_key) {
+  auto const before = parse_job("{}", "job");
+  EXPECT_TRUE(differences(before, before).empty());
+  auto after = before;
+  after.hidden = 512;
+  after.modes = {"arena"};
+  after.soak.seconds = 60;
+  after.timeouts_s.stall = 7;
+  after.env["A/B"] = "1";
+  auto const all = differences(before, after);
+  EXPECT_EQ(told(all, "before", "now"), "/hidden: 1024 before, 512 now\n"
+                                        "/modes: [\"eager\",\"compiled_aten\",\"arena\"] before, [\"arena\"] now\n"
+                                        "/soak/requests_per_window: 30 before, absent now\n"
+                                        "/soak/seconds: absent before, 60.0 now\n"
+                                        "/env/A~1B: absent before, \"1\" now\n"
+                                        "/timeouts_s/stall: 120.0 before, 7.0 now");
+}
+
 } // namespace
 } // namespace plateau

@@ -91,7 +91,7 @@ TEST_F(raw_result, is_refused_with_a_sentence_for_each_fault) {
     write_raw_result(folder, result.id, result.rank, to_cbor(document));
   };
   std::vector<fault> const faults{
-      {"from a newer plateau; this one reads up to plateau.case_result/1.0",
+      {"from a newer plateau; this one reads up to plateau.case_result/1.1",
        [&] { store_document([](json& d) { d["schema"] = "plateau.case_result/2.0"; }); }},
       {"holds case eager.c2 of rank 0, not what its name says",
        [&] { store_document([](json& d) { d["rank"] = 0; }); }},
