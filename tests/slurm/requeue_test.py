@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs that end before they are done come back and go on; the runs of an array become one."""
-import pytest
-
 from plateau_test import plateau, statuses, summary, wait_until
 from slurm_cluster import (ALL_PASSED, PATIENCE, assert_nothing_runs, job_state, needs_cluster, output, ranks_of,
                            run_folder, signal_of_the_time_limit, slurm, submit, wait_for_case, wait_for_end)
