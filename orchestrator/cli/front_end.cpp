@@ -24,6 +24,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <system_error>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -212,12 +213,25 @@ exit_code nothing_resumed(std::filesystem::path const& folder, std::string const
   return started || asked_to_stop > 0 ? exit_code::incomplete : exit_code::bad_input;
 }
 
+// The ranks of an srun that was killed are no descendants of this process: until Slurm ends them they live, and write.
+folder_lock lock_after_the_ranks(run_folder const& left) {
+  constexpr auto slurm_ends_them_within = std::chrono::seconds(60);
+  for (auto const until = std::chrono::steady_clock::now() + slurm_ends_them_within;;) {
+    try {
+      return folder_lock(left);
+    } catch (input_error const&) {
+      if (std::chrono::steady_clock::now() > until) throw;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
 // Makes of the ranks' folder what can be made of it.
 exit_code assemble_what_is_left(std::filesystem::path const& folder, std::string const& why) {
   std::cerr << why << "; keeping every finished case\n";
   try {
     auto const left = open_run_folder(folder);
-    folder_lock const only_here(left);
+    auto const only_here = lock_after_the_ranks(left);
     run_outcome const outcome{static_cast<std::int64_t>(exit_code::incomplete), why, utc_now()};
     auto const assembled = assemble(left, outcome);
     for (auto const& complaint : assembled.complaints) std::cerr << complaint << '\n';

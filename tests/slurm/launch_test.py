@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from plateau_test import PLATEAU, statuses, summary, wait_until, write_job
+from plateau_test import PLATEAU, statuses, write_job
 from slurm_cluster import (ALL_PASSED, PATIENCE, assert_nothing_runs, cluster_environment, needs_cluster, output,
                            ranks_of, run_folder, slurm, submit, wait_for_end)
 

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs that end before they are done come back and go on; the runs of an array become one."""
-import pytest
-
 from plateau_test import plateau, statuses, summary, wait_until
 from slurm_cluster import (ALL_PASSED, PATIENCE, assert_nothing_runs, job_state, needs_cluster, output, ranks_of,
                            run_folder, signal_of_the_time_limit, slurm, submit, wait_for_case, wait_for_end)
@@ -30,8 +28,10 @@ def wait_for_requeue(job):
 
 
 def go_on(folder, job):
+    """Slurm lets a requeued job wait for two minutes. It has to wait for the next second: a node does not start a job of the
+    second in which it ended it."""
     (folder / "unstuck").touch()
-    slurm("scontrol", "update", f"JobId={job}", "StartTime=now")  # Slurm lets a requeued job wait for minutes
+    slurm("scontrol", "update", f"JobId={job}", "StartTime=now+2seconds")
 
 
 def assert_complete_with_no_case_run_twice(folder, job, before):

@@ -66,8 +66,14 @@ def ranks_of(folder):
 
 
 def wait_for_case(folder, case, ranks=4):
-    """Until every rank has a durable result of the case."""
-    wait_until(lambda: all((folder / "cases" / case / f"rank-{r:05}.cbor").exists() for r in range(ranks)), PATIENCE)
+    """Until the ranks have durable results of the case; a run that has ended before that shows what it said."""
+    said = folder.with_name(folder.name + ".out")
+
+    def there():
+        text = said.read_text() if said.exists() else ""
+        assert "nothing was measured" not in text, text
+        return all((folder / "cases" / case / f"rank-{r:05}.cbor").exists() for r in range(ranks))
+    wait_until(there, PATIENCE)
 
 
 def tasks_on(node, text):
