@@ -16,7 +16,6 @@ namespace {
 
 constexpr std::int64_t mib = std::int64_t{1} << 20, gib = std::int64_t{1} << 30;
 
-// Memory is what CUDA reports as the total, in MiB, as PyTorch's out-of-memory messages give it.
 known_gpu known(std::string_view alias, std::string name, int major, int minor, double reported_gib, std::int64_t sms) {
   return {alias, {std::move(name), major, minor, static_cast<std::int64_t>(reported_gib * 1024) * mib, sms}};
 }

@@ -27,8 +27,9 @@ struct known_gpu {
   gpu_model model;
 };
 
-/// The GPUs that are known by name. Compute capability and multiprocessors are from NVIDIA's data sheets and CUDA's
-/// table of compute capabilities; the memory is the total that PyTorch prints in out-of-memory messages on that GPU.
+/// The GPUs that are known by name. Compute capability and multiprocessors are NVIDIA's published ones; the memory is
+/// about what PyTorch's out-of-memory messages give as the total on such a GPU, which differs by some hundred MiB with
+/// the driver and with ECC: who has the GPU says it exactly, with memory=.
 std::span<known_gpu const> known_gpus();
 std::string gpu_names(); ///< "b200, h200, ..."
 

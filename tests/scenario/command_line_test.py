@@ -6,7 +6,7 @@ import pytest
 
 from plateau_test import plateau, write_job
 
-SUBCOMMANDS = "(run, assemble, show, validate, devices, selftest)"
+SUBCOMMANDS = "(run, rehearse, compile, submit, assemble, merge, show, validate, devices, selftest)"
 RUN_HELP = "(plateau run --help lists all)"
 
 CHECKS = "growing, inconclusive, churn, unequal, straggler, unsteady, skipped"
@@ -31,7 +31,13 @@ ONE_MISTAKE = [
     ("run job.json --frobnicate 3", f"unknown option --frobnicate {RUN_HELP}"),
     ("run job.json --as-rnk", f"unknown option --as-rnk {RUN_HELP}"),
     ("run job.json -x", f"unknown option -x {RUN_HELP}"),
-    ("run", f"JOB is missing (job file; an earlier run's summary.json is one, too) {RUN_HELP}"),
+    ("rehearse --gpu h200", "JOB is missing (job file; an earlier run's summary.json is one, too) "
+                            "(plateau rehearse --help lists all)"),
+    ("run --resume runs/a -o there", f"--resume and -o exclude each other; give one of them {RUN_HELP}"),
+    ("run job.json --allow-moved", f"--allow-moved needs --resume beside it {RUN_HELP}"),
+    ("submit job.json --nodes 0", "--nodes 0; needs an integer >= 1 and <= 1000000 (plateau submit --help lists all)"),
+    ("submit job.json --gpu-per-node 2", "unknown option --gpu-per-node; did you mean --gpus-per-node? "
+                                         "(plateau submit --help lists all)"),
     ("run ''", f"JOB is empty (job file; an earlier run's summary.json is one, too) {RUN_HELP}"),
     ("run job.json second.json", f"second.json is one argument too many; plateau run takes JOB alone {RUN_HELP}"),
     ("run job.json --hidden", f"--hidden lacks its value (features of the model) {RUN_HELP}"),

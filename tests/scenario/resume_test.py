@@ -281,7 +281,7 @@ def test_another_number_of_ranks_is_refused(tmp_path, again):
 @pytest.mark.parametrize("arguments,says", [
     (["--resume", "nowhere"], "does not exist"),
     (["--resume", "empty"], "no run.json"),
-    (["--resume", "run", "-o", "other"], "--output"),
+    (["--resume", "run", "-o", "other"], "exclude each other"),
     (["--allow-moved", "job.json"], "--resume"),
     ([], "which job?"),
 ])
