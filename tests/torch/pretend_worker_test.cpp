@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The real worker with Torch's real CUDA code on the pretend GPU.
 #include "real_worker.hpp"
+#include "small_job.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@ using testing::HasSubstr;
 using testing::SizeIs;
 using testing::StartsWith;
 
-constexpr std::int64_t MiB = 1 << 20, timed = 30, windows = 4, per_window = 10;
+constexpr std::int64_t MiB = 1 << 20;
 
 using settings = std::map<std::string, std::string>;
 
@@ -26,32 +27,6 @@ settings pretend_gpu(settings more = {}) {
   more.emplace("LD_LIBRARY_PATH", PRETEND_GPU);
   more.emplace("LD_PRELOAD", PRETEND_GPU "/libpretend_cuda.so");
   return more;
-}
-
-job small_job() {
-  job j;
-  j.name = "small";
-  j.device = "cuda";
-  j.hidden = 64;
-  j.batch = 2;
-  j.seq_len = 8;
-  j.warmup = 3;
-  j.requests_per_worker = timed;
-  j.soak = {windows, per_window, {}};
-  j.isolation = "run";
-  return j;
-}
-
-template <auto Member>
-std::int64_t change(counters const& pre, counters const& post) {
-  return post.*Member - pre.*Member;
-}
-
-template <auto Member>
-std::int64_t sum_of(std::vector<op_events> const& ops) {
-  std::int64_t sum = 0;
-  for (auto const& op : ops) sum += op.*Member;
-  return sum;
 }
 
 std::int64_t events_in_window(case_result const& r) {
@@ -74,7 +49,7 @@ std::string refusal_of(real_worker& worker, protocol::hello const& h) {
 }
 
 TEST(a_cuda_worker, says_what_device_it_has_and_that_it_is_pretended) {
-  auto j = small_job();
+  auto j = small_job("cuda");
   j.sync = "blocking";
   j.allow_tf32 = true;
   real_worker worker(pretend_gpu({{"PRETEND_NAME", "pretend A100"},
@@ -100,14 +75,14 @@ TEST(a_cuda_worker, says_what_device_it_has_and_that_it_is_pretended) {
 
 TEST(a_cuda_worker, says_why_its_sensors_tell_nothing) {
   real_worker worker(pretend_gpu({{"PRETEND_NVML", "broken"}}));
-  auto const d = worker.greet(small_job());
+  auto const d = worker.greet(small_job("cuda"));
   EXPECT_EQ(d.sensors_unavailable, "NVML does not start: Driver Not Loaded");
   EXPECT_FALSE(worker.run({"eager", 1}).measured->gpu.has_value());
 }
 
 TEST(a_cuda_worker, reads_its_sensors_at_the_quiet_points) {
   real_worker worker(pretend_gpu({{"PRETEND_NVML", "foreign,held_down"}}));
-  auto const d = worker.greet(small_job());
+  auto const d = worker.greet(small_job("cuda"));
   EXPECT_EQ(d.versions.at("driver"), "580.00");
   EXPECT_EQ(d.mig, false);
   EXPECT_EQ(d.sensors_unavailable, std::nullopt);
@@ -118,7 +93,7 @@ TEST(a_cuda_worker, reads_its_sensors_at_the_quiet_points) {
 }
 
 TEST(a_cuda_worker, is_the_choice_of_auto_where_a_gpu_is_visible) {
-  auto j = small_job();
+  auto j = small_job("cuda");
   j.device = "auto";
   EXPECT_EQ(real_worker(pretend_gpu()).greet(j).kind, "cuda");
   EXPECT_EQ(real_worker(pretend_gpu({{"CUDA_VISIBLE_DEVICES", ""}})).greet(j).kind, "cpu");
@@ -127,7 +102,7 @@ TEST(a_cuda_worker, is_the_choice_of_auto_where_a_gpu_is_visible) {
 TEST(a_cuda_worker, takes_the_device_of_its_local_rank) {
   real_worker worker(pretend_gpu({{"PRETEND_DEVICES", "8"}, {"CUDA_VISIBLE_DEVICES", "6,4,2"}}));
   protocol::hello h;
-  h.run = small_job();
+  h.run = small_job("cuda");
   h.local_rank = 1, h.local_size = 3;
   worker.send(h);
   auto const d = worker.receive_a<device_info>();
@@ -141,7 +116,7 @@ TEST(a_cuda_worker, takes_the_device_of_its_local_rank) {
 TEST(a_cuda_worker, refuses_a_local_rank_that_has_no_device) {
   real_worker worker(pretend_gpu({{"PRETEND_DEVICES", "2"}}));
   protocol::hello h;
-  h.run = small_job();
+  h.run = small_job("cuda");
   h.local_rank = 2, h.local_size = 3;
   EXPECT_THAT(refusal_of(worker, h), AllOf(HasSubstr("3 ranks"), HasSubstr("2 CUDA devices"), HasSubstr("GPU-")));
 }
@@ -152,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(of_gpus, on_each_generation, testing::Values("8", "9"),
 
 TEST_P(on_each_generation, eager_makes_nine_events_a_request_and_the_arenas_none) {
   real_worker worker(pretend_gpu({{"PRETEND_MAJOR", GetParam()}}));
-  worker.greet(small_job());
+  worker.greet(small_job("cuda"));
   for (std::int64_t const threads : {1, 3}) {
     auto const eager = worker.run({"eager", threads});
     EXPECT_EQ(events_in_window(eager), 9 * threads * timed);
@@ -172,7 +147,7 @@ TEST_P(on_each_generation, eager_makes_nine_events_a_request_and_the_arenas_none
 
 TEST(a_cuda_case, says_that_outputs_cannot_be_checked_on_a_pretend_gpu) {
   real_worker worker(pretend_gpu());
-  worker.greet(small_job());
+  worker.greet(small_job("cuda"));
   auto const r = worker.run({"eager", 1});
   EXPECT_FALSE(r.outputs->checked);
   EXPECT_THAT(r.outputs->why_not.value(), HasSubstr("pretend GPU"));
@@ -182,7 +157,7 @@ TEST(a_cuda_case, says_that_outputs_cannot_be_checked_on_a_pretend_gpu) {
 // As in any process that goes on: each case has new streams, and cuBLAS keeps a workspace for each.
 TEST(a_cuda_case, leaves_to_the_next_of_its_worker_the_workspaces_of_its_streams_and_nothing_else) {
   real_worker worker(pretend_gpu());
-  worker.greet(small_job());
+  worker.greet(small_job("cuda"));
   for (auto const* name : {"eager", "arena_planned", "arena_graph"}) {
     auto const first = worker.run({name, 2}).measured->pre, again = worker.run({name, 2}).measured->pre;
     EXPECT_EQ(again.allocated_bytes - first.allocated_bytes, 2 * (32 * MiB + MiB)) << name;
@@ -191,7 +166,7 @@ TEST(a_cuda_case, leaves_to_the_next_of_its_worker_the_workspaces_of_its_streams
 
 // Fresh threads take new cuBLAS handles, and with them workspaces, in the timed window.
 TEST(a_cuda_case, with_fresh_threads_takes_workspaces_in_the_timed_window) {
-  auto j = small_job();
+  auto j = small_job("cuda");
   j.stream_threads = "fresh";
   real_worker worker(pretend_gpu({{"PRETEND_MAJOR", "8"}}));
   worker.greet(j);
@@ -218,7 +193,7 @@ TEST(a_cuda_case, reserves_what_the_seed_s_run_reserved) {
 
 // Each workspace belongs to a handle and a stream; the main thread warms all streams with one handle.
 TEST(a_cuda_case, has_a_stream_for_each_thread_also_beyond_torch_s_32) {
-  auto j = small_job();
+  auto j = small_job("cuda");
   j.stream_threads = "fresh";
   real_worker worker(pretend_gpu({{"PRETEND_MAJOR", "8"}}));
   worker.greet(j);
@@ -228,7 +203,7 @@ TEST(a_cuda_case, has_a_stream_for_each_thread_also_beyond_torch_s_32) {
 }
 
 TEST(a_cuda_case, saves_an_event_with_the_residual_in_place) {
-  auto j = small_job();
+  auto j = small_job("cuda");
   j.use_inplace_residual = true;
   real_worker worker(pretend_gpu());
   worker.greet(j);
@@ -238,13 +213,13 @@ TEST(a_cuda_case, saves_an_event_with_the_residual_in_place) {
 
 TEST(a_cuda_case, has_counters_that_cannot_tell_when_caching_is_off) {
   real_worker worker(pretend_gpu({{"PYTORCH_NO_CUDA_MEMORY_CACHING", "1"}}));
-  worker.greet(small_job());
+  worker.greet(small_job("cuda"));
   EXPECT_THAT(worker.run({"eager", 1}).measured->counters_unavailable.value(), HasSubstr("caching is off"));
 }
 
 TEST(a_cuda_case, has_counters_that_cannot_tell_with_another_backend) {
   real_worker worker(pretend_gpu({{"PYTORCH_ALLOC_CONF", "backend:cudaMallocAsync"}}));
-  EXPECT_EQ(worker.greet(small_job()).settings->at("allocator_backend"), "cudaMallocAsync");
+  EXPECT_EQ(worker.greet(small_job("cuda")).settings->at("allocator_backend"), "cudaMallocAsync");
   EXPECT_THAT(worker.run({"eager", 1}).measured->counters_unavailable.value(), HasSubstr("cudaMallocAsync"));
 }
 
@@ -252,7 +227,7 @@ TEST(a_cuda_case, has_counters_that_cannot_tell_with_another_backend) {
 TEST(a_cuda_case, maps_memory_before_its_timed_window_with_expandable_segments) {
   real_worker worker(pretend_gpu({{"PRETEND_DEVICES", "2"}, {"PYTORCH_ALLOC_CONF", "expandable_segments:True"}}));
   protocol::hello h;
-  h.run = small_job();
+  h.run = small_job("cuda");
   h.local_rank = 1, h.local_size = 2;
   worker.send(h);
   EXPECT_EQ(worker.receive_a<device_info>().settings->at("expandable_segments"), "true");
@@ -267,12 +242,12 @@ TEST(a_cuda_case, maps_memory_before_its_timed_window_with_expandable_segments) 
 
 TEST(a_cuda_case, has_counters_that_can_tell_otherwise) {
   real_worker worker(pretend_gpu());
-  worker.greet(small_job());
+  worker.greet(small_job("cuda"));
   EXPECT_EQ(worker.run({"eager", 1}).measured->counters_unavailable, std::nullopt);
 }
 
 TEST(a_cuda_case, too_large_for_the_device_is_out_of_memory_in_torch_s_words) {
-  auto j = small_job();
+  auto j = small_job("cuda");
   j.hidden = 16384; // a weight of 2 GiB
   real_worker worker(pretend_gpu({{"PRETEND_MIB", "1024"}}));
   worker.greet(j);
@@ -287,7 +262,7 @@ TEST(a_cuda_case, too_large_for_the_device_is_out_of_memory_in_torch_s_words) {
 
 // 64 MiB with each request: the device is full in the third soak window.
 TEST(a_cuda_case, that_runs_out_of_memory_in_its_soak_has_told_its_curve) {
-  auto j = small_job();
+  auto j = small_job("cuda");
   j.concurrency_levels = {1};
   j.requests_per_worker = 2;
   j.soak = {windows, 6, {}};
@@ -309,7 +284,7 @@ TEST(a_cuda_case, that_runs_out_of_memory_in_its_soak_has_told_its_curve) {
 }
 
 TEST(a_cuda_case, runs_out_of_memory_when_that_is_planted) {
-  auto j = small_job();
+  auto j = small_job("cuda");
   j.inject = {"oom:case=eager.c4"};
   real_worker worker(pretend_gpu());
   worker.greet(j);
@@ -336,7 +311,7 @@ INSTANTIATE_TEST_SUITE_P(of, at_the_gate, testing::Values("persistent", "fresh")
                          [](auto const& threads) { return threads.param + std::string("_threads"); });
 
 TEST_P(at_the_gate, a_cuda_case_keeps_the_clocks_up_and_leaves_no_trace_of_it) {
-  auto j = small_job();
+  auto j = small_job("cuda");
   j.stream_threads = GetParam();
   real_worker worker(pretend_gpu({{"PRETEND_MAJOR", "8"}}));
   worker.greet(j);
@@ -360,7 +335,7 @@ TEST_P(at_the_gate, a_cuda_case_keeps_the_clocks_up_and_leaves_no_trace_of_it) {
 TEST(a_cuda_worker_that_keeps_the_clocks_up, ends_when_it_is_told_to_stop_and_when_its_rank_is_gone) {
   for (bool const told : {true, false}) {
     real_worker worker(pretend_gpu());
-    worker.greet(small_job());
+    worker.greet(small_job("cuda"));
     worker.send(protocol::prepare{{"eager", 2}});
     worker.receive_a<protocol::ready>();
     wait_for_requests_beyond(worker, requests_so_far(worker));
@@ -374,7 +349,7 @@ TEST(a_cuda_worker_that_keeps_the_clocks_up, ends_when_it_is_told_to_stop_and_wh
 
 TEST(a_cuda_worker_that_keeps_the_clocks_up, takes_another_case_instead) {
   real_worker worker(pretend_gpu());
-  worker.greet(small_job());
+  worker.greet(small_job("cuda"));
   worker.send(protocol::prepare{{"eager", 2}});
   worker.receive_a<protocol::ready>();
   EXPECT_EQ(events_in_window(worker.run({"arena_planned", 1})), 0);
@@ -382,7 +357,7 @@ TEST(a_cuda_worker_that_keeps_the_clocks_up, takes_another_case_instead) {
 
 TEST(a_cuda_worker, whose_device_breaks_says_so_and_ends) {
   real_worker worker(pretend_gpu({{"PRETEND_BREAKS_AT", "indexSelect"}}));
-  auto j = small_job();
+  auto j = small_job("cuda");
   j.inject = {"device_error"};
   worker.greet(j);
   worker.send(protocol::prepare{{"eager", 2}});

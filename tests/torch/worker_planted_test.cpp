@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each kind of planted fault in the real worker, as its rank sees it.
 #include "real_worker.hpp"
+#include "small_job.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,22 +18,12 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr std::int64_t warmup = 3, timed = 40, windows = 4, per_window = 10;
 constexpr std::int64_t before_the_gate = warmup + 1; // and one for the output check
 
-job small_job(std::vector<std::string> inject) {
-  job j;
-  j.name = "planted";
-  j.device = "cpu";
-  j.hidden = 64;
-  j.batch = 2;
-  j.seq_len = 8;
-  j.warmup = warmup;
-  j.requests_per_worker = timed;
+job planted_job(std::vector<std::string> inject) {
+  auto j = small_job("cpu");
   j.concurrency_levels = {1, 2};
   j.modes = {"eager", "arena"};
-  j.soak = {windows, per_window, {}};
-  j.isolation = "run";
   j.inject = std::move(inject);
   return j;
 }
@@ -66,7 +57,7 @@ protocol::failure failure_of(real_worker& worker, case_id const& id) {
 TEST(planted_leak, keeps_exactly_its_bytes_for_each_so_many_requests_of_each_thread_and_is_named) {
   for (auto const mode : {"eager", "arena"}) {
     real_worker worker;
-    worker.greet(small_job({"leak:rank=3,bytes=4096,every=5"}));
+    worker.greet(planted_job({"leak:rank=3,bytes=4096,every=5"}));
     auto const r = worker.run({mode, 2});
     constexpr std::int64_t per_thread = per_window / 5, kept = 2 * per_thread;
     EXPECT_THAT(allocated_in_soak(r), ElementsAre(0, kept * 4096, 2 * kept * 4096, 3 * kept * 4096, 4 * kept * 4096))
@@ -84,7 +75,7 @@ TEST(planted_leak, keeps_exactly_its_bytes_for_each_so_many_requests_of_each_thr
 
 TEST(planted_leak, ends_with_its_case) {
   real_worker worker;
-  worker.greet(small_job({"leak:case=eager.c2,every=1"}));
+  worker.greet(planted_job({"leak:case=eager.c2,every=1"}));
   auto const first = worker.run({"eager", 2}).measured->pre;
   auto const next = worker.run({"arena", 1}); // where none is planted
   EXPECT_EQ(worker.run({"eager", 2}).measured->pre.allocated_bytes, first.allocated_bytes);
@@ -95,7 +86,7 @@ TEST(planted_leak, ends_with_its_case) {
 
 TEST(planted_leak, begins_after_so_many_requests_of_the_timed_window) {
   real_worker worker;
-  worker.greet(small_job({"leak:after=50,every=5,bytes=512"}));
+  worker.greet(planted_job({"leak:after=50,every=5,bytes=512"}));
   auto const r = worker.run({"arena", 1});
   EXPECT_EQ(r.measured->post.allocated_bytes, r.measured->pre.allocated_bytes);
   EXPECT_THAT(allocated_in_soak(r), ElementsAre(0, 0, 1024, 2048, 3072));
@@ -103,7 +94,7 @@ TEST(planted_leak, begins_after_so_many_requests_of_the_timed_window) {
 
 TEST(planted_fault, of_another_rank_or_case_leaves_a_case_alone) {
   real_worker worker;
-  worker.greet(small_job({"leak:rank=2,every=1", "crash:case=arena.c1", "hang:rank=0", "oom:rank=4"}));
+  worker.greet(planted_job({"leak:rank=2,every=1", "crash:case=arena.c1", "hang:rank=0", "oom:rank=4"}));
   auto const r = worker.run({"eager", 2});
   EXPECT_THAT(allocated_in_soak(r), testing::Each(0));
   EXPECT_EQ(leak_of(r), nullptr);
@@ -112,7 +103,7 @@ TEST(planted_fault, of_another_rank_or_case_leaves_a_case_alone) {
 
 TEST(planted_slowness, takes_at_least_its_milliseconds_in_each_request_after_those_that_it_spares) {
   real_worker worker;
-  worker.greet(small_job({"slow:ms=2,after=10"}));
+  worker.greet(planted_job({"slow:ms=2,after=10"}));
   auto const r = worker.run({"eager", 1});
   auto const& latency = r.measured->latency_ns[0];
   EXPECT_TRUE(std::all_of(latency.begin() + 10, latency.end(), [](auto ns) { return ns >= 2'000'000; }));
@@ -122,7 +113,7 @@ TEST(planted_slowness, takes_at_least_its_milliseconds_in_each_request_after_tho
 
 TEST(planted_slowness, doubles_a_request_when_no_milliseconds_are_given) {
   real_worker worker;
-  auto j = small_job({"slow:case=eager.c1,after=20"}); // the case is its own yardstick
+  auto j = planted_job({"slow:case=eager.c1,after=20"}); // the case is its own yardstick
   j.hidden = 256;
   worker.greet(j);
   auto const latency = worker.run({"eager", 1}).measured->latency_ns[0];
@@ -134,7 +125,7 @@ TEST(planted_slowness, doubles_a_request_when_no_milliseconds_are_given) {
 
 TEST(planted_oom, is_the_allocator_s_own_and_leaves_a_worker_that_goes_on) {
   real_worker worker;
-  worker.greet(small_job({"oom:rank=3,case=eager.c2,after=5"}));
+  worker.greet(planted_job({"oom:rank=3,case=eager.c2,after=5"}));
   auto const failure = failure_of(worker, {"eager", 2});
   EXPECT_EQ(failure.status, case_status::out_of_memory);
   EXPECT_THAT(failure.reason, HasSubstr("out of memory. Tried to allocate"));
@@ -144,7 +135,7 @@ TEST(planted_oom, is_the_allocator_s_own_and_leaves_a_worker_that_goes_on) {
 
 TEST(planted_device_error, fails_its_case_on_the_cpu_whose_worker_goes_on) {
   real_worker worker;
-  worker.greet(small_job({"device_error:case=eager.c2,after=5"}));
+  worker.greet(planted_job({"device_error:case=eager.c2,after=5"}));
   auto const failure = failure_of(worker, {"eager", 2});
   EXPECT_EQ(failure.status, case_status::failed);
   EXPECT_THAT(failure.reason, HasSubstr("out of range"));
@@ -153,7 +144,7 @@ TEST(planted_device_error, fails_its_case_on_the_cpu_whose_worker_goes_on) {
 
 TEST(planted_crash, ends_the_worker_by_sigsegv_in_the_timed_window) {
   real_worker worker;
-  worker.greet(small_job({"crash:after=5"}));
+  worker.greet(planted_job({"crash:after=5"}));
   worker.send(protocol::prepare{{"eager", 2}});
   worker.receive_a<protocol::ready>();
   worker.send(protocol::start{});
@@ -165,7 +156,7 @@ TEST(planted_crash, ends_the_worker_by_sigsegv_in_the_timed_window) {
 
 TEST(planted_hang, stops_one_thread_while_the_others_finish_and_nothing_more_is_said) {
   real_worker worker;
-  worker.greet(small_job({"hang:after=5"}));
+  worker.greet(planted_job({"hang:after=5"}));
   worker.send(protocol::prepare{{"eager", 2}});
   worker.receive_a<protocol::ready>();
   worker.send(protocol::start{});
@@ -178,7 +169,7 @@ TEST(planted_hang, stops_one_thread_while_the_others_finish_and_nothing_more_is_
 
 TEST(planted_garbage, is_refused_by_whoever_reads_frames) {
   real_worker worker;
-  worker.greet(small_job({"garbage"}));
+  worker.greet(planted_job({"garbage"}));
   worker.send(protocol::prepare{{"eager", 1}});
   worker.receive_a<protocol::ready>();
   worker.send(protocol::start{});
@@ -186,7 +177,7 @@ TEST(planted_garbage, is_refused_by_whoever_reads_frames) {
 }
 
 TEST(soak_by_seconds, has_its_windows_and_the_tracked_one_of_the_usual_size) {
-  auto j = small_job({});
+  auto j = planted_job({});
   j.soak = {windows, {}, 0.4};
   real_worker worker;
   worker.greet(j);

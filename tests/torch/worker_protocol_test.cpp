@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "real_worker.hpp"
+#include "small_job.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,34 +19,6 @@ using testing::AllOf;
 using testing::Each;
 using testing::HasSubstr;
 using testing::SizeIs;
-
-constexpr std::int64_t warmup = 3, timed = 40, windows = 4, per_window = 10;
-
-job small_job() {
-  job j;
-  j.name = "small";
-  j.device = "cpu";
-  j.hidden = 64;
-  j.batch = 2;
-  j.seq_len = 8;
-  j.warmup = warmup;
-  j.requests_per_worker = timed;
-  j.soak = {windows, per_window, {}};
-  j.isolation = "run";
-  return j;
-}
-
-template <auto Member>
-std::int64_t change(counters const& pre, counters const& post) {
-  return post.*Member - pre.*Member;
-}
-
-template <auto Member>
-std::int64_t sum_of(std::vector<op_events> const& ops) {
-  std::int64_t sum = 0;
-  for (auto const& op : ops) sum += op.*Member;
-  return sum;
-}
 
 // What the protocol promises of every case that passed.
 void expect_whole(case_result const& r, std::int64_t concurrency) {
@@ -82,7 +55,7 @@ void expect_whole(case_result const& r, std::int64_t concurrency) {
 
 TEST(worker, says_what_device_it_has) {
   real_worker worker;
-  auto const device = worker.greet(small_job());
+  auto const device = worker.greet(small_job("cpu"));
   EXPECT_EQ(device.kind, "cpu");
   EXPECT_GT(device.memory_bytes, 1 << 20);
   EXPECT_GT(device.cpus, 0);
@@ -92,7 +65,7 @@ TEST(worker, says_what_device_it_has) {
 
 TEST(worker, passes_an_eager_case_with_eleven_allocations_per_request) {
   real_worker worker;
-  worker.greet(small_job());
+  worker.greet(small_job("cpu"));
   std::vector<memory_point> points;
   auto const r = worker.run({"eager", 2}, &points);
   expect_whole(r, 2);
@@ -109,7 +82,7 @@ TEST(worker, passes_an_eager_case_with_eleven_allocations_per_request) {
 
 TEST(worker, counts_every_request_in_the_shared_memory) {
   real_worker worker;
-  worker.greet(small_job());
+  worker.greet(small_job("cpu"));
   worker.run({"eager", 2});
   constexpr auto two_checks = 2, tracked = 1;
   for (std::size_t t = 0; t < 2; ++t)
@@ -123,7 +96,7 @@ TEST(worker, counts_every_request_in_the_shared_memory) {
 
 TEST(worker, passes_an_arena_case_without_an_allocation_and_with_eager_s_bits) {
   real_worker worker;
-  worker.greet(small_job());
+  worker.greet(small_job("cpu"));
   auto const eager = worker.run({"eager", 3});
   auto const arena = worker.run({"arena", 3});
   expect_whole(arena, 3);
@@ -143,7 +116,7 @@ TEST(worker, passes_an_arena_case_without_an_allocation_and_with_eager_s_bits) {
 }
 
 TEST(worker, passes_noop_and_says_that_it_has_no_output_to_check) {
-  auto j = small_job();
+  auto j = small_job("cpu");
   j.workload = "noop";
   real_worker worker;
   worker.greet(j);
@@ -155,7 +128,7 @@ TEST(worker, passes_noop_and_says_that_it_has_no_output_to_check) {
 }
 
 TEST(worker, passes_a_case_with_fresh_threads) {
-  auto j = small_job();
+  auto j = small_job("cpu");
   j.stream_threads = "fresh";
   real_worker worker;
   worker.greet(j);
@@ -165,7 +138,7 @@ TEST(worker, passes_a_case_with_fresh_threads) {
 }
 
 TEST(worker, skips_the_memory_phase_of_a_job_without_soak_windows) {
-  auto j = small_job();
+  auto j = small_job("cpu");
   j.soak.windows = 0;
   real_worker worker;
   worker.greet(j);
@@ -176,7 +149,7 @@ TEST(worker, skips_the_memory_phase_of_a_job_without_soak_windows) {
 
 TEST(worker, gives_a_case_s_memory_back_before_the_next_one) {
   real_worker worker;
-  worker.greet(small_job());
+  worker.greet(small_job("cpu"));
   auto const first = worker.run({"eager", 2}).measured->pre;
   auto const again = worker.run({"eager", 2}).measured->pre;
   EXPECT_EQ(again.allocated_bytes, first.allocated_bytes);
@@ -186,7 +159,7 @@ TEST(worker, gives_a_case_s_memory_back_before_the_next_one) {
 
 TEST(worker, answers_a_case_that_cannot_run_here_with_skipped_and_takes_the_next) {
   real_worker worker;
-  worker.greet(small_job());
+  worker.greet(small_job("cpu"));
   worker.send(protocol::prepare{{"arena_graph", 1}});
   auto const failure = worker.receive_a<protocol::failure>();
   EXPECT_EQ(failure.status, case_status::skipped);
@@ -195,7 +168,7 @@ TEST(worker, answers_a_case_that_cannot_run_here_with_skipped_and_takes_the_next
 }
 
 TEST(worker, answers_a_case_that_is_too_large_with_out_of_memory_and_takes_the_next) {
-  auto j = small_job();
+  auto j = small_job("cpu");
   j.hidden = 65536; // a weight of 64 GiB
   j.batch = j.seq_len = 1;
   real_worker worker;
@@ -212,7 +185,7 @@ TEST(worker, refuses_a_rank_of_another_protocol_version) {
   real_worker worker;
   protocol::hello h;
   h.version = protocol::version + 1;
-  h.run = small_job();
+  h.run = small_job("cpu");
   worker.send(h);
   auto const failure = worker.receive_a<protocol::failure>();
   EXPECT_THAT(failure.reason, HasSubstr("use plateau and plateau-worker of one build"));
@@ -220,7 +193,7 @@ TEST(worker, refuses_a_rank_of_another_protocol_version) {
 }
 
 TEST(worker, refuses_cuda_where_there_is_none) {
-  auto j = small_job();
+  auto j = small_job("cpu");
   j.device = "cuda";
   real_worker worker(std::map<std::string, std::string>{{"CUDA_VISIBLE_DEVICES", ""}});
   protocol::hello h;
@@ -232,7 +205,7 @@ TEST(worker, refuses_cuda_where_there_is_none) {
 
 TEST(worker, refuses_to_start_a_case_that_was_not_prepared) {
   real_worker worker;
-  worker.greet(small_job());
+  worker.greet(small_job("cpu"));
   worker.send(protocol::start{});
   EXPECT_THAT(worker.receive_a<protocol::failure>().reason, HasSubstr("start without a case"));
   EXPECT_EQ(worker.exit_code(), 1);
@@ -240,14 +213,14 @@ TEST(worker, refuses_to_start_a_case_that_was_not_prepared) {
 
 TEST(worker, exits_when_its_rank_closes) {
   real_worker worker;
-  worker.greet(small_job());
+  worker.greet(small_job("cpu"));
   worker.close();
   EXPECT_EQ(worker.exit_code(), 0);
 }
 
 TEST(worker, leaves_the_launcher_s_signals_to_its_rank) {
   real_worker worker;
-  worker.greet(small_job());
+  worker.greet(small_job("cpu"));
   for (int const number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) kill(worker.pid(), number);
   EXPECT_EQ(worker.run({"arena", 1}).status, case_status::passed);
 }
@@ -265,7 +238,7 @@ TEST(worker, dies_with_its_rank) {
   }
   close(ends[1]);
   protocol::hello h;
-  h.run = small_job();
+  h.run = small_job("cpu");
   protocol::send_frame(ends[0], protocol::to_frame(h));
   protocol::frame_buffer received;
   ASSERT_TRUE(protocol::receive_frame(ends[0], received).has_value()); // it is up
