@@ -43,7 +43,10 @@ class vocabulary {
 public:
   explicit vocabulary(CLI::App& command) {
     for (auto* option : command.get_options()) {
-      if (option->get_positional()) positionals_.push_back(option);
+      if (option->get_positional())
+        positionals_.push_back(option);
+      else if (option->get_required())
+        required_options_.push_back(option);
       auto const add = [&](std::string const& name) {
         options_[name] = option;
         if (!option->get_group().empty()) suggestions_.push_back(name);
@@ -54,6 +57,7 @@ public:
   }
 
   std::vector<CLI::Option*> const& positionals() const { return positionals_; }
+  std::vector<CLI::Option*> const& required_options() const { return required_options_; }
 
   /// Null when there is none of this name.
   CLI::Option* option(std::string const& name) const {
@@ -69,7 +73,7 @@ public:
 private:
   std::map<std::string, CLI::Option*> options_;
   std::vector<std::string> suggestions_;
-  std::vector<CLI::Option*> positionals_;
+  std::vector<CLI::Option*> positionals_, required_options_;
 };
 
 // An option as it was typed: --name, --name=value, -n or -nvalue.
@@ -113,6 +117,7 @@ public:
         arguments_.push_back(word);
     }
     check_company();
+    check_required_options();
     check_arguments();
     return std::move(wrong_);
   }
@@ -121,7 +126,8 @@ private:
   // Takes the option's value too, if it is one of the words that follow.
   void take_option(typed_option typed, std::span<std::string const>& following) {
     auto* option = known_.option(typed.name);
-    if (option == nullptr) option = suggest(typed.name);
+    bool const known = option != nullptr;
+    if (!known) option = suggest(typed.name);
     if (option == nullptr || option->get_items_expected_max() == 0) {
       if (option != nullptr) times_given_.try_emplace(option, typed.name);
       return;
@@ -132,7 +138,7 @@ private:
     }
     check_value_of(*option, typed);
     bool const first = times_given_.try_emplace(option, typed.name).second;
-    if (!first && option->get_items_expected_max() == 1 && twice_.insert(option).second)
+    if (!first && known && option->get_items_expected_max() == 1 && twice_.insert(option).second)
       wrong_.push_back(typed.name + " is given twice; give it once");
   }
 
@@ -166,6 +172,12 @@ private:
       for (auto* const needed : option->get_needs())
         if (!times_given_.contains(needed)) wrong_.push_back(name + " needs " + needed->get_name() + " beside it");
     }
+  }
+
+  void check_required_options() {
+    for (auto* const option : known_.required_options())
+      if (!times_given_.contains(option))
+        wrong_.push_back(option->get_name() + " is missing (" + option->get_description() + ")");
   }
 
   // A word too many may be the value of an option that nobody knows: no complaint then.

@@ -134,12 +134,14 @@ exit_code begin(run_flags const& flags, launch_role role) {
 }
 
 // Every case is there: nothing is started. What a killed run could not make of them is made now.
-exit_code show_complete(run_folder const& folder) {
+exit_code show_complete(earlier_run const& run, std::optional<gates> const& asked) {
+  auto const& folder = run.folder;
   std::cerr << folder.path.string() << ": every case is there; nothing is left to run\n";
   auto outcome = read_outcome(folder);
   bool const whole = std::filesystem::exists(folder.summary_json()) && std::filesystem::exists(folder.run_h5());
-  if (!outcome || !whole || outcome->exit_code == static_cast<std::int64_t>(exit_code::incomplete)) {
+  if (!outcome || !whole || asked || outcome->exit_code == static_cast<std::int64_t>(exit_code::incomplete)) {
     folder_lock const only_here(folder);
+    if (asked) judge_by(run, *asked);
     auto const assembled = assemble(folder, run_outcome{0, "", utc_now()});
     for (auto const& complaint : assembled.complaints) std::cerr << complaint << '\n';
     outcome = assembled.record.outcome;
@@ -159,7 +161,7 @@ exit_code resume(run_flags const& flags, launch_role role) {
   if (flags.dry_run) return dry_run(run.run, plan_resume(run, flags.retry_failed).to_run, plan);
   // all results are read only if none seems to be missing
   if (cases_by_name(run).size() == cases_of(run.run).size() && plan_resume(run, flags.retry_failed).to_run.empty())
-    return show_complete(run.folder);
+    return show_complete(run, gates_of(flags));
   return start_ranks(plan, run.folder.path, std::ssize(attempts_of(run.info)));
 }
 

@@ -11,7 +11,9 @@
 #include "orchestrator/store/run_folder.hpp"
 #include "schemas/error.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -71,7 +73,12 @@ batch_request request_of(submit_flags const& flags, std::string const& job_name,
   request.job_file = files.job.string();
   request.folder = files.job.parent_path().string();
   if (flags.fail_on) request.run_flags.push_back("--fail-on=" + *flags.fail_on);
-  if (flags.grace) request.run_flags.push_back("--grace=" + std::to_string(*flags.grace));
+  if (flags.grace) {
+    constexpr double to_conclude = 60; // the results are made after the grace
+    request.run_flags.push_back("--grace=" + std::to_string(*flags.grace));
+    request.warning_seconds =
+        std::max(request.warning_seconds, static_cast<std::int64_t>(std::ceil(*flags.grace + to_conclude)));
+  }
   if (flags.allow_moved) request.resume_flags.push_back("--allow-moved");
   return request;
 }
@@ -129,6 +136,8 @@ exit_code submit(submit_flags const& flags) {
   auto const script = batch_script(request);
   if (flags.dry_run) {
     std::cout << script;
+    std::cerr << "note: plateau submit writes the job to " << request.job_file << " and makes " << request.folder
+              << "; a script of your own needs a job and a folder that are there\n";
     return exit_code::good;
   }
   fs::create_directories(request.folder);
@@ -194,7 +203,7 @@ run_subcommand add_submit(CLI::App& program) {
   command->add_flag("--dry-run", flags->dry_run, "print the batch script, submit nothing");
   command->add_option("--fail-on", flags->fail_on, "as for run: " + check_names() + ", or none; by default growing")
       ->check(read_by(parse_gates));
-  command->add_option("--grace", flags->grace, "seconds that the current case gets when time is up")
+  command->add_option("--grace", flags->grace, "seconds that the current case gets when time is up; Slurm's warning comes 60 s earlier than that")
       ->check(fits({{"type", "number"}, {"minimum", 0}, {"maximum", 86400}}));
   command->add_flag("--allow-moved", flags->allow_moved, "a requeued job may go on on other nodes or GPUs");
   add_resources(*command, *flags);

@@ -79,7 +79,7 @@ std::string directives(batch_request const& r) {
   add("--output=" + output_pattern(r));
   add("--open-mode=append");
   add("--requeue");
-  add("--signal=B:USR1@120");
+  add("--signal=B:USR1@" + std::to_string(r.warning_seconds));
   for (auto const& word : r.sbatch) add(word);
   out.pop_back();
   return out;

@@ -16,6 +16,7 @@ struct batch_request {
   std::int64_t gpus_per_node = 0;  ///< 0: the script asks for none
   std::optional<std::int64_t> cpus_per_task;
   std::optional<std::string> partition, time, account, constraint, qos, array;
+  std::int64_t warning_seconds = 120;    ///< before the time limit: when the run is told to stop
   bool share_nodes = false;              ///< with other jobs; else the script asks for whole nodes
   std::vector<std::string> sbatch;       ///< further options of sbatch, one a word: "--comment=for the report"
   std::string site;                      ///< the text of the user's site file: #SBATCH lines, shell lines, in any order

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cstdio>
 #include <vector>
@@ -105,7 +106,9 @@ std::span<known_gpu const> known_gpus() {
 }
 
 gpu_model parse_gpu(std::string_view text) {
-  auto const found = std::ranges::find(known_gpus(), text, &known_gpu::alias);
+  std::string lower;
+  for (unsigned char const c : text) lower += static_cast<char>(std::tolower(c));
+  auto const found = std::ranges::find(known_gpus(), lower, &known_gpu::alias);
   if (found != known_gpus().end()) return found->model;
   if (text.find('=') != std::string_view::npos) return described(text);
   std::vector<std::string> names;

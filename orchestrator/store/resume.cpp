@@ -83,6 +83,12 @@ resume_plan plan_resume(earlier_run const& run, bool retry_failed) {
   return plan_of(run.run, seem, stands);
 }
 
+void judge_by(earlier_run const& run, gates const& asked) {
+  auto info = run.info;
+  info.fail_on = asked;
+  write_run_info(run.folder, info);
+}
+
 void retract_results(run_folder const& folder) {
   for (auto const& file : {folder.outcome_json(), folder.summary_json(), folder.run_h5()})
     std::filesystem::remove(file);

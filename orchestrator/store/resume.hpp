@@ -60,6 +60,9 @@ resume_plan plan_of(job const& run, std::span<kept_case const> seem, std::vector
 /// The whole plan, read here and now.
 resume_plan plan_resume(earlier_run const& run, bool retry_failed);
 
+/// The run's gates are these from now on. Throws std::system_error.
+void judge_by(earlier_run const& run, gates const& asked);
+
 /// Takes away what an earlier attempt has made of its results, and how it ended: nothing in the folder shall claim to
 /// be complete while the run goes on. Throws std::system_error.
 void retract_results(run_folder const& folder);

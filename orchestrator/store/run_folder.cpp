@@ -88,7 +88,7 @@ run_folder open_run_folder(fs::path const& path) {
   run_folder folder{fs::is_directory(path, ignored) ? path : path.parent_path()};
   if (folder.path.empty()) folder.path = ".";
   if (!fs::exists(folder.run_json(), ignored))
-    throw input_error(folder.path.string() + ": no run.json; is it a run folder?");
+    throw input_error(path.string() + ": is neither a run folder nor in one: there is no run.json");
   return folder;
 }
 

@@ -143,7 +143,7 @@ def test_show_refuses_what_validate_refuses(folder):
 
 def test_what_is_not_there_is_said(tmp_path):
     refused(validate(tmp_path / "absent"), "absent: cannot be read: No such file or directory")
-    refused(validate(tmp_path), "no run.json; is it a run folder?")
+    refused(validate(tmp_path), "is neither a run folder nor in one: there is no run.json")
 
 
 @pytest.mark.parametrize("command", ["validate", "show"])

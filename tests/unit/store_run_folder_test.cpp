@@ -74,7 +74,7 @@ TEST(run_folder, is_opened_by_itself_or_by_a_file_in_it) {
 TEST(run_folder, that_is_none_is_refused_with_a_sentence) {
   scratch_folder scratch;
   EXPECT_THAT(message_of<input_error>([&] { open_run_folder(scratch.path); }),
-              HasSubstr("no run.json; is it a run folder?"));
+              HasSubstr("is neither a run folder nor in one: there is no run.json"));
   EXPECT_THAT(message_of<input_error>([&] { open_run_folder(scratch.path / "absent"); }), HasSubstr("does not exist"));
 }
 
