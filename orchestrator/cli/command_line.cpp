@@ -130,6 +130,7 @@ private:
     if (!known) option = suggest(typed.name);
     if (option == nullptr || option->get_items_expected_max() == 0) {
       if (option != nullptr) times_given_.try_emplace(option, typed.name);
+      if (option != nullptr && typed.value) wrong_.push_back(typed.name + " takes no value");
       return;
     }
     if (!typed.value && !following.empty() && !known_option(following.front())) {

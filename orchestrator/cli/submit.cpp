@@ -203,7 +203,9 @@ run_subcommand add_submit(CLI::App& program) {
   command->add_flag("--dry-run", flags->dry_run, "print the batch script, submit nothing");
   command->add_option("--fail-on", flags->fail_on, "as for run: " + check_names() + ", or none; by default growing")
       ->check(read_by(parse_gates));
-  command->add_option("--grace", flags->grace, "seconds that the current case gets when time is up; Slurm's warning comes 60 s earlier than that")
+  command
+      ->add_option("--grace", flags->grace,
+                   "seconds that the current case gets when time is up; Slurm's warning comes 60 s earlier than that")
       ->check(fits({{"type", "number"}, {"minimum", 0}, {"maximum", 86400}}));
   command->add_flag("--allow-moved", flags->allow_moved, "a requeued job may go on on other nodes or GPUs");
   add_resources(*command, *flags);

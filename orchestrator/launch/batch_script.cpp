@@ -22,7 +22,8 @@ void check(batch_request const& r) {
   for (auto const& word : r.sbatch)
     if (!word.starts_with("-") || word == "-" || word == "--")
       throw input_error("\"" + word +
-                        "\" after -- is no option of sbatch; write each as one word, like --comment=text");
+                        "\" is no option of sbatch; such options come last, after --, each as one word, like "
+                        "-- --comment=text");
 }
 
 // A word of an #SBATCH line, quoted as sbatch reads it.

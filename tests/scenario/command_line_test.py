@@ -35,6 +35,9 @@ ONE_MISTAKE = [
                             "(plateau rehearse --help lists all)"),
     ("run --resume runs/a -o there", f"--resume and -o exclude each other; give one of them {RUN_HELP}"),
     ("run job.json --allow-moved", f"--allow-moved needs --resume beside it {RUN_HELP}"),
+    ("run job.json -n 2 --rank 3", f"unknown option --rank; did you mean --ranks? {RUN_HELP}"),
+    ("run job.json --dry-run=banana", f"--dry-run takes no value {RUN_HELP}"),
+    ("merge runs/a", "--output is missing (the folder of the merged run) (plateau merge --help lists all)"),
     ("submit job.json --nodes 0", "--nodes 0; needs an integer >= 1 and <= 1000000 (plateau submit --help lists all)"),
     ("submit job.json --gpu-per-node 2", "unknown option --gpu-per-node; did you mean --gpus-per-node? "
                                          "(plateau submit --help lists all)"),
@@ -124,3 +127,11 @@ def test_a_line_that_can_be_meant_is_read(tmp_path, line):
     write_job(tmp_path)
     done = plateau(*line.split(), cwd=tmp_path)
     assert done.returncode == 0 and done.stdout != "", done
+
+
+def test_a_batch_job_is_warned_early_enough_for_its_grace(tmp_path):
+    write_job(tmp_path)
+    done = plateau("submit", "job.json", "--ntasks-per-node", 2, "--grace", 600, "--dry-run", cwd=tmp_path)
+    assert done.returncode == 0 and "#SBATCH --signal=B:USR1@660\n" in done.stdout
+    assert "writes the job to" in done.stderr
+    assert os.listdir(tmp_path) == ["job.json"], "nothing is written"

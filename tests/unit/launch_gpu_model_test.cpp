@@ -51,7 +51,7 @@ TEST(gpu_model, that_is_not_understood_is_refused_with_what_would_be) {
 
 TEST(gpu_model, of_a_misspelt_name_is_not_guessed_but_suggested) {
   EXPECT_THAT([] { parse_gpu("h20"); }, ThrowsMessage<input_error>(HasSubstr("did you mean h200?")));
-  EXPECT_THAT([] { parse_gpu("A100"); }, ThrowsMessage<input_error>(HasSubstr("did you mean a100?")));
+  EXPECT_EQ(parse_gpu("A100").name, parse_gpu("a100").name) << "that is no misspelling";
 }
 
 TEST(gpu_model, without_its_multiprocessors_says_nothing_of_them) {

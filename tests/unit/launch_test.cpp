@@ -231,6 +231,7 @@ TEST(batch_script, asks_for_what_was_said_and_lets_the_later_word_count) {
   auto r = small_request();
   r.gpus_per_node = 4;
   r.cpus_per_task = 8;
+  r.warning_seconds = 660;
   r.partition = "gpu";
   r.time = "01:00:00";
   r.account = "proj";
@@ -244,7 +245,7 @@ TEST(batch_script, asks_for_what_was_said_and_lets_the_later_word_count) {
             "--partition=site\n--job-name=plateau-smoke\n--nodes=2\n--ntasks-per-node=4\n--gpus-per-node=4\n"
             "--cpus-per-task=8\n--partition=gpu\n--time=01:00:00\n--account=proj\n"
             "--constraint=a100&nvlink|[rack1*2]\n--qos=high\n--array=0-3%2\n"
-            "--output=/data/runs/smoke-%A_%a.out\n--open-mode=append\n--requeue\n--signal=B:USR1@120\n--mem=0\n"
+            "--output=/data/runs/smoke-%A_%a.out\n--open-mode=append\n--requeue\n--signal=B:USR1@660\n--mem=0\n"
             "\"--comment=for the report #3\"\n");
   EXPECT_THAT(batch_script(r), HasSubstr("\nmodule load cuda\nexport A=1\n"));
 }
@@ -310,7 +311,7 @@ INSTANTIATE_TEST_SUITE_P(
                                   [](batch_request& r) {
                                     r.sbatch = {"--mem", "0"};
                                   },
-                                  "\"0\" after --"},
+                                  "\"0\" is no option of sbatch"},
                     refused_value{"a_folder_with_quotes", [](batch_request& r) { r.folder = "/it's"; },
                                   "without quotes"},
                     refused_value{"more_ranks_than_gpus", [](batch_request& r) { r.gpus_per_node = 2; },
