@@ -56,11 +56,30 @@ std::vector<quiet_point> quiet_points(std::vector<case_result const*> const& ran
   return points;
 }
 
-void since_the_first(std::vector<quiet_point>& points) {
+bool counts_events(counter_field const& field) {
+  return std::ranges::find(event_counters, field.member) != event_counters.end();
+}
+
+/// The counters of which only changes since the first point are compared.
+enum class changes_of { none, events, all };
+
+// How many requests a rank serves to keep the clocks up is chance, and so is how many events it has by then.
+changes_of compared_as_changes(job const& run, std::vector<case_result const*> const& ranks) {
+  if (run.isolation == "run") return changes_of::all;
+  auto const kept_clocks_up = [](case_result const* rank) { return rank->measured->clock_requests.has_value(); };
+  return std::ranges::any_of(ranks, kept_clocks_up) ? changes_of::events : changes_of::none;
+}
+
+bool is_change(counter_field const& field, changes_of which) {
+  return which == changes_of::all || (which == changes_of::events && counts_events(field));
+}
+
+void since_the_first(std::vector<quiet_point>& points, changes_of which) {
   auto const first = points[0].by_rank;
   for (auto& p : points)
     for (std::size_t rank = 0; rank < first.size(); ++rank)
-      for (auto const& field : counter_fields) p.by_rank[rank].*field.member -= first[rank].*field.member;
+      for (auto const& field : counter_fields)
+        if (is_change(field, which)) p.by_rank[rank].*field.member -= first[rank].*field.member;
 }
 
 /// A counter that is not the same on all ranks.
@@ -72,7 +91,7 @@ struct difference {
 };
 
 std::optional<difference> difference_of(counter_field const& field, std::vector<quiet_point> const& points) {
-  auto const is_event = std::ranges::find(event_counters, field.member) != event_counters.end();
+  auto const is_event = counts_events(field);
   std::map<std::vector<std::int64_t>, std::vector<std::size_t>> ranks_by_series;
   auto const ranks = points[0].by_rank.size();
   for (std::size_t rank = 0; rank < ranks; ++rank) {
@@ -111,9 +130,12 @@ std::vector<std::pair<std::int64_t, std::vector<std::int64_t>>> values_at(differ
   return values;
 }
 
-json evidence_of(difference const& d, std::vector<quiet_point> const& points,
+json evidence_of(difference const& d, std::vector<quiet_point> const& points, changes_of which,
                  std::vector<case_result const*> const& all) {
-  json out{{"counter", d.field.name}, {"first_difference", points[d.first].name}, {"values", json::array()}};
+  json out{{"counter", d.field.name},
+           {"since_before_the_timed_window", is_change(d.field, which)},
+           {"first_difference", points[d.first].name},
+           {"values", json::array()}};
   if (d.usual) out["usual"] = *d.usual;
   for (auto const& [value, ranks] : values_at(d, points[d.first], all))
     out["values"].push_back({{"value", value}, {"ranks", ranks}});
@@ -133,17 +155,17 @@ std::string values_told(difference const& d, std::vector<quiet_point> const& poi
 }
 
 // All that is odd about the same ranks.
-finding told(std::vector<difference> differences, std::vector<quiet_point> const& points, bool changes_only,
+finding told(std::vector<difference> differences, std::vector<quiet_point> const& points, changes_of which,
              std::vector<case_result const*> const& all) {
   std::ranges::stable_sort(differences, {}, &difference::first);
   auto const& first = differences[0];
-  finding f{checks::unequal.name, {}, "", json{{"since_before_the_timed_window", changes_only}}};
+  finding f{checks::unequal.name, {}, "", json{{"counters", json::array()}}};
   for (auto const rank : first.odd) f.ranks.push_back(all[rank]->rank);
   f.reason = points[first.first].name + ", " + std::string(first.field.name) +
-             (changes_only ? " has changed by " : " is ") + values_told(first, points, all);
+             (is_change(first.field, which) ? " has changed by " : " is ") + values_told(first, points, all);
   for (std::size_t i = 1; i < differences.size(); ++i)
     f.reason += (i == 1 ? "; they differ too in " : ", ") + std::string(differences[i].field.name);
-  for (auto const& d : differences) f.evidence["counters"].push_back(evidence_of(d, points, all));
+  for (auto const& d : differences) f.evidence["counters"].push_back(evidence_of(d, points, which, all));
   return f;
 }
 
@@ -232,16 +254,15 @@ std::vector<finding> unequal_counters(job const& run, case_record const& record)
   if (run.stream_threads != "persistent" || ranks.size() < 2 || std::ranges::any_of(ranks, cannot_tell)) return {};
 
   auto points = quiet_points(ranks);
-  auto const changes_only = run.isolation == "run";
-  if (changes_only) since_the_first(points);
+  auto const which = compared_as_changes(run, ranks);
+  since_the_first(points, which);
   std::map<std::vector<std::size_t>, std::vector<difference>> by_odd_ranks;
   for (auto const& field : counter_fields) {
     if (field.member == &counters::peak_allocated_bytes) continue;
     if (auto d = difference_of(field, points)) by_odd_ranks[d->odd].push_back(std::move(*d));
   }
   std::vector<finding> findings;
-  for (auto& [odd, differences] : by_odd_ranks)
-    findings.push_back(told(std::move(differences), points, changes_only, ranks));
+  for (auto& [odd, differences] : by_odd_ranks) findings.push_back(told(std::move(differences), points, which, ranks));
   return findings;
 }
 

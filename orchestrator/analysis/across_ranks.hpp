@@ -18,6 +18,9 @@ namespace plateau {
 ///
 /// - With one worker for all cases (isolation "run") what was before is another case's: then only changes since the
 ///   point before the timed window are compared.
+/// - Where a rank served requests to keep the clocks up (`clock_requests`), of counters of events only these changes
+/// are
+///   compared: how many such requests each rank served is chance. Levels are compared as they are.
 /// - Counters of events are compared only where the ranks have served equally many requests, as they need not have in a
 ///   soak by time.
 /// - The odd ranks are those that differ from the most common series of values; all ranks, when no series is the most

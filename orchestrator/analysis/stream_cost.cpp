@@ -108,7 +108,7 @@ stream_cost cost_of(measured_mode const& mode) {
 
 stream_costs stream_costs_of(run_record const& run) {
   if (run.run.isolation != "case")
-    return {{}, "one worker ran all cases, so that a case holds what those before it reserved: use isolation \"case\""};
+    return {{}, "one worker ran all cases, so that a case holds what those before it reserved: use --isolation case"};
   stream_costs out;
   for (auto const& mode : measured_modes(run))
     if (mode.reserved.size() >= 2) out.modes.push_back(cost_of(mode));

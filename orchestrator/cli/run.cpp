@@ -232,8 +232,10 @@ run_subcommand add_run(CLI::App& program) {
       ->add_flag("--retry-failed", flags->retry_failed,
                  "resume: run the cases again that did not pass, skipped ones too")
       ->needs(resumed);
-  command->add_flag("--allow-shared-gpu", flags->allow_shared_gpu,
-                    "run although ranks have the same GPU; the run is marked as not comparable");
+  command->add_flag(
+      "--allow-shared-gpu", flags->allow_shared_gpu,
+      "run although ranks have the same GPU, each seeing that one device only (CUDA_VISIBLE_DEVICES); the "
+      "run is marked as not comparable");
   command->add_option("--blind-to", flags->blind_to, "")->group("");
   return [flags] { return run(*flags); };
 }

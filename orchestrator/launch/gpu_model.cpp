@@ -52,11 +52,14 @@ bool read_memory(std::string_view text, gpu_model& into) {
 
 gpu_model described(std::string_view text) {
   gpu_model gpu{"a GPU", 0, 0, 0, 0};
+  std::vector<std::string_view> keys;
   for (auto rest = text; !rest.empty();) {
     auto const part = rest.substr(0, rest.find(','));
     rest.remove_prefix(std::min(rest.size(), part.size() + 1));
     auto const equals = std::min(part.find('='), part.size());
     auto const key = part.substr(0, equals), value = part.substr(std::min(equals + 1, part.size()));
+    if (std::ranges::find(keys, key) != keys.end()) refuse(text, std::string(key) + " is there twice");
+    keys.push_back(key);
     bool const good = key == "sm"       ? read_capability(value, gpu)
                       : key == "memory" ? read_memory(value, gpu)
                       : key == "sms"    ? read_number(value, gpu.multiprocessors) && gpu.multiprocessors > 0

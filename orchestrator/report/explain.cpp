@@ -87,7 +87,8 @@ std::string timed_window(json const& result) {
   if (once >= 0)
     text += ": " + steady.dump() + " in each, and " + std::to_string(once) + " once";
   else // the two windows did not do the same
-    text += ": " + count_text(per_request(events, requests)) + " in each, and " + count_text(steady) + " in the soak";
+    text += ": " + count_text(per_request(events, requests)) + " in each" +
+            (result["churn"]["window"] == "last soak window" ? ", and " + count_text(steady) + " in the soak" : "");
   return text + "; " + result["segment_alloc_event_delta"].dump() + " segments\n";
 }
 

@@ -16,15 +16,19 @@ JOB = {
 }
 
 
+def started(folder, *arguments, gpu=(), cache=None):
+    """plateau in `folder` with the settings of `gpu` (worker/pretend_gpu/README.md)."""
+    env = environment(worker=BIN / "plateau-worker", PLATEAU_CACHE=str(cache or folder / "cache"), TMPDIR=str(folder),
+                      LD_LIBRARY_PATH=str(PRETEND_GPU), LD_PRELOAD=str(PRETEND_GPU / "libpretend_cuda.so"),
+                      **{"PRETEND_DEVICES": "2", "PRETEND_SMS": "132", **dict(gpu)})
+    return subprocess.run([str(PLATEAU), *map(str, arguments)], cwd=folder, env=env, text=True, capture_output=True,
+                          stdin=subprocess.DEVNULL, timeout=600)
+
+
 def run(folder, *arguments, gpu=(), cache=None, **fields):
-    """Runs the job in `folder` with the settings of `gpu` (worker/pretend_gpu/README.md)."""
     job = folder / "job.json"
     job.write_text(json.dumps({**JOB, **fields}))
-    env = environment(worker=BIN / "plateau-worker", PLATEAU_CACHE=str(cache or folder / "cache"), LD_LIBRARY_PATH=str(PRETEND_GPU),
-                      LD_PRELOAD=str(PRETEND_GPU / "libpretend_cuda.so"), **{"PRETEND_DEVICES": "2", **dict(gpu)})
-    done = subprocess.run([str(PLATEAU), "run", str(job), "-o", str(folder / "run"), *arguments], cwd=folder, env=env,
-                          text=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=600)
-    return done, folder / "run"
+    return started(folder, "run", job, "-o", folder / "run", *arguments, gpu=gpu, cache=cache), folder / "run"
 
 
 @pytest.fixture(scope="module")
@@ -171,6 +175,21 @@ def test_ranks_may_share_a_device_when_told_so_and_the_run_says_that_it_cannot_b
     assert f"WARNING: not comparable: {why}" in done.stderr
 
 
+def test_the_selftest_goes_on_where_its_ranks_share_a_device(tmp_path):
+    """No time is known here, so that some faults are not caught; what needs none is judged as anywhere."""
+    done = started(tmp_path, "selftest", gpu={"PRETEND_DEVICES": "1"})
+    assert done.returncode == 4, done.stderr
+    said = done.stdout.splitlines()
+    for planted in ("nothing", "leak:every=5", "leak:every=400,after=360", "crash", "oom"):
+        assert any(line.startswith(f"ok     planted {planted}:") for line in said), done.stdout
+
+
+def test_a_selftest_whose_ranks_cannot_run_says_why(tmp_path):
+    done = started(tmp_path, "selftest", "-n", "3")
+    assert done.returncode == 2 and "gave no result; it said: " in done.stderr, done.stderr
+    assert "3 ranks" in done.stderr and "2 CUDA devices" in done.stderr
+
+
 def test_what_is_around_a_gpu_is_recorded_and_warned_of_with_its_rank(tmp_path):
     done, folder = run(tmp_path, "-n", "2", gpu={"PRETEND_NVML": "foreign@1,held_down@1"}, **SMALL)
     assert done.returncode == 0, done.stderr
@@ -192,3 +211,7 @@ def test_without_nvml_a_run_says_so_and_has_no_figures_of_it(main_run):
 def test_the_clocks_are_kept_up_before_each_gate(main_run):
     kept = [rank["clock_requests"] for result in results(main_run).values() for rank in result["ranks"]]
     assert len(kept) == 16 and sum(kept) > 0
+
+
+def test_ranks_that_kept_their_clocks_up_for_different_times_are_not_called_unequal(main_run):
+    assert [f for f in summary(main_run)["findings"] if f["check"] == "unequal"] == []

@@ -114,6 +114,30 @@ TEST_F(unequal, with_one_worker_for_all_cases_only_what_the_case_did_counts) {
   EXPECT_THAT(findings[0].reason, HasSubstr("allocation_events has changed by 441 on rank 1 (440 on the others)"));
 }
 
+TEST_F(unequal, what_keeping_the_clocks_up_took_does_not_count_but_levels_and_later_events_do) {
+  auto record = record_of(3);
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    auto& m = measured(record, rank);
+    m.clock_requests = 40 * static_cast<std::int64_t>(rank);
+    for (auto* c : {&m.pre, &m.post}) c->allocation_events += 11 * *m.clock_requests;
+    for (auto& point : m.soak) point.allocator.allocation_events += 11 * *m.clock_requests;
+  }
+  EXPECT_THAT(unequal_counters(run, record), IsEmpty());
+
+  auto events = record;
+  measured(events, 1).post.allocation_events += 1;
+  auto findings = unequal_counters(run, events);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_THAT(findings[0].reason, HasSubstr("allocation_events has changed by 441 on rank 1 (440 on the others)"));
+  EXPECT_EQ(findings[0].evidence["counters"][0]["since_before_the_timed_window"], true);
+
+  measured(record, 1).pre.reserved_bytes += 1 << 20;
+  findings = unequal_counters(run, record);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_THAT(findings[0].reason, HasSubstr("before the timed window, reserved_bytes is "));
+  EXPECT_EQ(findings[0].evidence["counters"][0]["since_before_the_timed_window"], false);
+}
+
 TEST_F(unequal, after_different_numbers_of_requests_events_are_not_compared_but_levels_are) {
   auto record = record_of(3);
   for (auto& point : measured(record, 1).soak) {

@@ -110,7 +110,7 @@ TEST_F(stream_costs_of_run, says_why_there_is_none) {
   EXPECT_EQ(stream_costs_of(run).why_none, "no mode has counters at two levels of concurrency");
   measure({2, 4}, 1);
   run.run.isolation = "run";
-  EXPECT_THAT(stream_costs_of(run).why_none, HasSubstr("use isolation \"case\""));
+  EXPECT_THAT(stream_costs_of(run).why_none, HasSubstr("use --isolation case"));
 }
 
 } // namespace

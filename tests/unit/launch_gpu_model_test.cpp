@@ -39,7 +39,8 @@ TEST(gpu_model, survives_the_way_to_a_rank) {
 TEST(gpu_model, that_is_not_understood_is_refused_with_what_would_be) {
   for (auto const* bad :
        {"", "h2000", "sm=9.0", "memory=141GiB", "sm=9,memory=141GiB", "sm=9.0,memory=141GB", "sm=9.0,memory=0GiB",
-        "sm=9.0,memory=nanGiB", "sm=9.0,memory=141GiB,sms=0", "sm=9.0 memory=1GiB"})
+        "sm=9.0,memory=nanGiB", "sm=9.0,memory=141GiB,sms=0", "sm=9.0 memory=1GiB", "sm=9.0,sm=8.0,memory=1GiB",
+        "sm=9.0,memory=1GiB,memory=1GiB", "sm=9.0,memory=1GiB,sms=1,sms=2"})
     try {
       parse_gpu(bad);
       FAIL() << bad;

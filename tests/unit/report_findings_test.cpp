@@ -118,6 +118,17 @@ TEST_F(findings, are_explained_down_to_the_last_event_and_byte) {
   EXPECT_THAT(text, HasSubstr("880 allocations in 80 requests: 11 in each, and 0 once"));
 }
 
+TEST_F(findings, of_a_job_without_a_soak_are_explained_without_one) {
+  run.soak.windows = 0;
+  auto const other = synthetic_folder(scratch.path / "no_soak", run, 1);
+  auto result = synthetic_result(info, run, {"eager", 2, 0}, 0);
+  result.measured->post.allocation_events += 1;
+  store(other, result);
+  auto const text = explanation(assemble(other).summary);
+  EXPECT_THAT(text, HasSubstr("441 allocations in 40 requests: 11.0"));
+  EXPECT_THAT(text, Not(HasSubstr("in the soak")));
+}
+
 TEST_F(findings, are_explained_with_what_the_operators_leave) {
   auto result = synthetic_result(info, run, {"eager", 2, 0}, 0);
   result.measured->tracked->ops.pop_back();
