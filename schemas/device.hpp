@@ -26,7 +26,7 @@ struct device_info {
   std::optional<std::map<std::string, std::string>> settings = {};
   std::optional<bool> pretended = {};               ///< CUDA: whether this is the pretend GPU, which computes nothing
   std::optional<std::string> visible_list = {};     ///< CUDA: CUDA_VISIBLE_DEVICES, where it is set
-  std::optional<std::int64_t> multiprocessors = {}; ///< CUDA
+  std::optional<std::int64_t> multiprocessors = {}; ///< CUDA; absent, too, where a pretend GPU's were not said
   std::optional<bool> mig = {};                     ///< CUDA: a part of a GPU; absent where NVML does not tell
   std::optional<std::string> sensors_unavailable = {}; ///< CUDA: why NVML tells nothing of it, if so
 

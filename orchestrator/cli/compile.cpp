@@ -7,6 +7,7 @@
 #include "orchestrator/rank/supervisor.hpp"
 #include "orchestrator/store/durable.hpp"
 #include "schemas/error.hpp"
+#include "schemas/progress.hpp"
 
 #include <algorithm>
 #include <iostream>
@@ -62,9 +63,28 @@ void tell(std::string const& mode, protocol::package const& p) {
             << i.compiled_on.value_or("?") << ", with torch " << i.torch.value_or("?") << std::endl;
 }
 
-exit_code compile(compile_flags const& flags) {
+job read_job(compile_flags const& flags) {
   auto j = parse_job(read_text(flags.job_file), flags.job_file, flags.fields);
-  if (flags.gpu) j = job_to_rehearse(std::move(j));
+  if (!flags.gpu) return j;
+  if (j.device == "cpu")
+    throw input_error("the job is for the CPU (\"device\": \"cpu\"), and --gpu names a GPU; leave out --gpu to compile "
+                      "for this machine's CPU, or add --device cuda to compile for the GPU");
+  return job_to_rehearse(std::move(j));
+}
+
+// Says, once, that there is something to compile.
+worker_process::look say_when_compiling(std::string const& mode, std::string const& device) {
+  return [=, said = false](progress const& p) mutable -> std::optional<std::string> {
+    if (!said && p.now.load() == phase::compiling) {
+      std::cerr << mode << ": not in the cache; compiling for " << device << '\n';
+      said = true;
+    }
+    return std::nullopt;
+  };
+}
+
+exit_code compile(compile_flags const& flags) {
+  auto const j = read_job(flags);
   auto const modes = compiled_modes(j);
   auto const log = std::filesystem::temp_directory_path() / ("plateau-compile-" + std::to_string(getpid()) + ".log");
   auto worker = start_worker(flags, j, log);
@@ -75,8 +95,7 @@ exit_code compile(compile_flags const& flags) {
                       (flags.gpu ? "" : "; --gpu NAME compiles for a GPU that is elsewhere"));
   bool all = true;
   for (auto const& mode : modes) {
-    std::cerr << "compiling " << mode << " for " << std::get<device_info>(up).name << '\n';
-    auto const made = worker.compile(mode, nobody_waits);
+    auto const made = worker.compile(mode, say_when_compiling(mode, std::get<device_info>(up).name));
     if (auto const* p = std::get_if<protocol::package>(&made))
       tell(mode, *p);
     else

@@ -30,7 +30,7 @@ environment with_pretend_gpu(environment env, rehearsal const& r, std::int64_t d
 job job_to_rehearse(job j);
 
 /// The GPU that these ranks' workers only met as a pretended one, in words: "NVIDIA H200 (sm_90, 139.8 GiB, 132 SMs)".
-/// Nothing when there is none.
+/// without the SMs where nobody said how many it has. Nothing when there is none.
 std::optional<std::string> pretended_gpu(std::span<rank_info const> ranks);
 
 } // namespace plateau

@@ -132,12 +132,21 @@ def test_ranks_under_a_launcher_of_the_users_rehearse_on_a_gpu_each(tmp_path):
     assert [d["index"] for d in devices] == [0, 1] and {d["name"] for d in devices} == {"Tesla T4"}
 
 
-@pytest.mark.parametrize("command", ["rehearse", "compile"])
-def test_a_job_for_the_cpu_is_refused(tmp_path, command):
+@pytest.mark.parametrize("command, advice", [
+    ("rehearse", "only a GPU is rehearsed"), ("compile", "leave out --gpu to compile for this machine's CPU")])
+def test_a_job_for_the_cpu_is_refused(tmp_path, command, advice):
     done = started(tmp_path, command, JOBS / "smoke_cpu.json", "--gpu", "h200")
     assert done.returncode == 2
     assert done.stderr.startswith("the job is for the CPU") and "--device cuda" in done.stderr
+    assert advice in done.stderr
     assert not (tmp_path / "runs").exists()
+
+
+def test_multiprocessors_that_nobody_named_are_not_claimed(tmp_path):
+    done, folder = rehearse(tmp_path, "sm=8.6,memory=1GiB", modes=["arena"], concurrency_levels=[1])
+    assert done.returncode == 0, done.stderr
+    assert summary(folder)["rehearsal"]["gpu"] == "a GPU (sm_86, 1 GiB)"
+    assert "SMs" not in done.stdout + done.stderr
 
 
 def test_a_gpu_that_is_not_known_is_refused_with_those_that_are(tmp_path):
@@ -172,6 +181,13 @@ def test_a_package_is_compiled_ahead_for_a_gpu_that_is_elsewhere(compiled_ahead)
     assert "ahead of time, for a pretended NVIDIA H200, with torch 2." in first
     assert json.loads(package.with_suffix(".json").read_text())["package"]["for_rehearsal"] is False
     assert second.startswith(f"{package}\n") and "was in the cache" in second, "the same options by another name"
+
+
+def test_it_is_said_to_be_compiled_only_when_it_is(compiled_ahead, tmp_path):
+    done, cache = compiled_ahead
+    assert done.stderr == "compiled: not in the cache; compiling for NVIDIA H200\n"
+    again = started(tmp_path, "compile", write_job(tmp_path, modes=["compiled"]), "--gpu", "h200", cache=cache)
+    assert again.returncode == 0 and "was in the cache" in again.stdout and again.stderr == ""
 
 
 def test_it_holds_machine_code_for_that_gpu(compiled_ahead):

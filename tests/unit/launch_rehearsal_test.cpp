@@ -53,6 +53,8 @@ TEST(a_pretended_gpu, is_told_by_what_its_worker_says_of_it) {
   EXPECT_EQ(pretended_gpu(ranks), std::nullopt) << "a real one";
   ranks[1].device->pretended = true;
   EXPECT_EQ(pretended_gpu(ranks), parse_gpu("h200").text());
+  ranks[1].device->multiprocessors.reset();
+  EXPECT_EQ(pretended_gpu(ranks), "NVIDIA H200 (sm_90, 139.8 GiB)") << "nobody said how many it has";
 }
 
 } // namespace

@@ -262,7 +262,7 @@ device_info cuda_device::describe(int visible) const {
   d.settings = effective_settings();
   d.pretended = is_pretended();
   if (auto const* list = std::getenv("CUDA_VISIBLE_DEVICES")) d.visible_list = list;
-  d.multiprocessors = p.multiProcessorCount;
+  if (!*d.pretended || std::getenv("PRETEND_SMS") != nullptr) d.multiprocessors = p.multiProcessorCount;
   return d;
 }
 

@@ -94,7 +94,7 @@ std::string cpu_architecture(device_info const& info) {
 std::string gpu_architecture(device_info const& info) {
   auto sm = info.compute_capability.value_or("unknown");
   std::erase(sm, '.');
-  return "sm_" + sm + ", " + std::to_string(info.multiprocessors.value_or(0)) + " SMs";
+  return "sm_" + sm + (info.multiprocessors ? ", " + std::to_string(*info.multiprocessors) + " SMs" : "");
 }
 
 // The compiler is to see the worker's own device alone, or it would put its tensors on another rank's.
