@@ -2,6 +2,7 @@
 #include "orchestrator/store/assemble.hpp"
 #include "orchestrator/cli/front_end.hpp"
 #include "orchestrator/cli/subcommands.hpp"
+#include "orchestrator/store/folder_lock.hpp"
 
 #include <iostream>
 #include <memory>
@@ -15,6 +16,7 @@ run_subcommand add_assemble(CLI::App& program) {
   command->add_option("RUN", *folder, "the run folder")->required();
   return [folder] {
     auto const run = open_run_folder(*folder);
+    folder_lock const only_here(run);
     auto const assembled = assemble(run);
     for (auto const& complaint : assembled.complaints) std::cerr << complaint << '\n';
     show_end_of_run(run.path);

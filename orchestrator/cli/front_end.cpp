@@ -10,6 +10,7 @@
 #include "orchestrator/store/assemble.hpp"
 #include "orchestrator/store/durable.hpp"
 #include "orchestrator/store/folder_lock.hpp"
+#include "orchestrator/store/resume.hpp"
 #include "schemas/error.hpp"
 #include "schemas/host.hpp"
 
@@ -229,8 +230,10 @@ folder_lock lock_after_the_ranks(run_folder const& left) {
 // Makes of the ranks' folder what can be made of it.
 exit_code assemble_what_is_left(std::filesystem::path const& folder, std::string const& why) {
   std::cerr << why << "; keeping every finished case\n";
+  bool rehearsal = false;
   try {
     auto const left = open_run_folder(folder);
+    rehearsal = read_run_info(left).rehearsed.has_value();
     auto const only_here = lock_after_the_ranks(left);
     run_outcome const outcome{static_cast<std::int64_t>(exit_code::incomplete), why, utc_now()};
     auto const assembled = assemble(left, outcome);
@@ -238,7 +241,7 @@ exit_code assemble_what_is_left(std::filesystem::path const& folder, std::string
     write_outcome(left, outcome);
     show_end_of_run(folder);
   } catch (std::exception const& e) {
-    std::cerr << e.what() << "; to go on: plateau run --resume " << folder.string() << '\n';
+    std::cerr << e.what() << "; " << how_to_go_on(folder, rehearsal) << '\n';
   }
   return exit_code::incomplete;
 }
@@ -279,9 +282,10 @@ void show_end_of_run(std::filesystem::path const& folder) {
   std::cout << '\n' << table(summary, {colour_wanted()});
   auto const failed = failed_gates(summary, decode<gates>(summary["run"]["fail_on"]));
   if (!failed.empty()) std::cout << "gate failed: " << failed << '\n';
-  bool const resumable = !summary["missing"].empty() && !summary["run"].contains("merged_from");
-  auto const next = resumable ? "run --resume " + shown : "show " + shown + " --explain";
-  std::cout << (resumable ? "to go on: plateau " : "next: plateau ") << next << '\n' << shown << std::endl;
+  auto const& run = summary["run"];
+  bool const resumable = !summary["missing"].empty() && !run.contains("merged_from") && !run.contains("rehearsed");
+  auto const next = resumable ? how_to_go_on(shown, false) : "next: plateau show " + shown + " --explain";
+  std::cout << next << '\n' << shown << std::endl;
 }
 
 } // namespace plateau

@@ -136,6 +136,7 @@ rank_end rank_run::run() {
   look_at_placement(infos);
   if (earlier_ && !options_.resume->allow_moved) refuse_if_moved(*earlier_, infos);
   auto const fabric = look_at_fabric(infos);
+  if (earlier_) refuse_if_unfit(fabric); // while its results are as they were
   auto const written = decided_by_rank_0(
       ranks_, [&] { return encode(write_down_the_run(infos, fabric)).dump(); }, "writing run.json");
   folder_.copy_to_others(decode<run_info>(json::parse(written)));
@@ -263,12 +264,14 @@ fabric_record rank_run::look_at_fabric(std::vector<rank_info> const& infos) {
 // machines. 75 would make a batch system try again, and 3 or 4 would speak of cases that were run.
 void rank_run::refuse_if_unfit(fabric_record const& fabric) {
   if (fabric.status != fabric_status::failed) return;
-  if (!earlier_ && ranks_.rank() == 0)
-    conclude({static_cast<std::int64_t>(exit_code::bad_input), told(fabric), utc_now()});
+  auto const why = "the GPUs cannot work together, so nothing was measured: " + fabric.reason;
+  auto const logs = (folder_.here().path / "logs").string();
+  if (earlier_) // --env and --fabric would make it another job
+    throw unfit(why + "; with NCCL_DEBUG=INFO in the environment NCCL tells more in " + logs +
+                "; what was measured before is as it was");
+  if (ranks_.rank() == 0) conclude({static_cast<std::int64_t>(exit_code::bad_input), told(fabric), utc_now()});
   ranks_.barrier("writing the results");
-  throw unfit("the GPUs cannot work together, so nothing was measured: " + fabric.reason +
-              "; --env NCCL_DEBUG=INFO makes NCCL tell more in " + (folder_.here().path / "logs").string() +
-              "; --fabric off measures without");
+  throw unfit(why + "; --env NCCL_DEBUG=INFO makes NCCL tell more in " + logs + "; --fabric off measures without");
 }
 
 run_info rank_run::write_down_the_run(std::vector<rank_info> const& infos, fabric_record const& fabric) {
@@ -416,12 +419,13 @@ std::string rank_run::run_cases() {
     std::snprintf(seconds, sizeof seconds, "%.1f s",
                   std::chrono::duration<double>(steady_clock::now() - began).count());
     auto const [status, reason] = verdict_of(record);
-    if (std::ranges::find(record.by_rank, case_status::missing, status_on) == record.by_rank.end())
-      folder_.drop_older(id, attempt_);
+    bool const given_up = std::ranges::find(record.by_rank, case_status::missing, status_on) != record.by_rank.end();
+    if (!given_up) folder_.drop_older(id, attempt_);
     auto line = std::to_string(i + 1) + "/" + std::to_string(cases.size()) + " " + id.text() +
                 std::string(width - id.text().size() + 2, ' ') + std::string(name_of(status)) + "  ";
     auto const said = status != case_status::passed ? reason : rehearsed_ ? "" : std::string(seconds);
     voice_.say(run_line::kind::note, line + said);
+    if (given_up) return "stopped on request"; // maybe in the last case, after which nobody would ask
   }
   return "";
 }
@@ -493,7 +497,7 @@ void rank_run::give_up(std::string const& why, bool seconds_left) {
       conclude({static_cast<std::int64_t>(exit_code::incomplete), why, utc_now()});
     else if (options_.launcher == "external") // else the front end does it
       voice_.say(run_line::kind::note,
-                 "what was measured is kept; to go on: plateau run --resume " + folder_.here().path.string());
+                 "what was measured is kept; " + how_to_go_on(folder_.here().path, rehearsed_.has_value()));
   } else if (!seconds_left) { // rank 0 may be the one that is lost
     std::cerr << "rank " + std::to_string(ranks_.rank()) + " on " + host_name() + " gives up: " + why + "\n";
   }

@@ -33,20 +33,30 @@ void sign(int fd) {
   [[maybe_unused]] auto const written = pwrite(fd, text.data(), text.size(), 0);
 }
 
+// Takes the lock, or throws. A file system without locks leaves it to the user not to run a run twice.
+void take(int fd, int how, run_folder const& folder) {
+  if (flock(fd, how | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  auto const by = holder(fd);
+  close(fd);
+  throw input_error(folder.path.string() + ": is being run by " + by + "; wait until that has ended, or stop it");
+}
+
 } // namespace
 
 folder_lock::folder_lock(run_folder const& folder)
     : fd_(open(folder.lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
   if (fd_ < 0) throw std::system_error(errno, std::generic_category(), "cannot write " + folder.lock().string());
-  // a file system without locks leaves it to the user not to run a run twice
-  if (flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    auto const by = holder(fd_);
-    close(fd_);
-    throw input_error(folder.path.string() + ": is being run by " + by + "; wait until that has ended, or stop it");
-  }
+  take(fd_, LOCK_EX, folder);
   sign(fd_);
 }
 
 folder_lock::~folder_lock() { close(fd_); }
+
+void refuse_if_held(run_folder const& folder) {
+  int const fd = open(folder.lock().c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return; // nobody took it, or it is not for this user to see
+  take(fd, LOCK_SH, folder);
+  close(fd);
+}
 
 } // namespace plateau

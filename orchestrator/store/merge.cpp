@@ -2,7 +2,9 @@
 #include "orchestrator/store/merge.hpp"
 
 #include "orchestrator/analysis/attempts.hpp"
+#include "orchestrator/store/folder_lock.hpp"
 #include "orchestrator/store/raw_result.hpp"
+#include "schemas/codec.hpp"
 #include "schemas/error.hpp"
 #include "schemas/job.hpp"
 #include "schemas/run_record.hpp"
@@ -30,6 +32,22 @@ struct source {
   job run;       // info's job
 };
 
+// The runs of a job array lie beside what their tasks printed, and a pattern that finds the ones finds the others.
+std::vector<fs::path> without_output_files(std::span<fs::path const> given, std::vector<std::string>& notes) {
+  std::vector<fs::path> runs;
+  std::error_code ignored;
+  for (auto const& path : given)
+    if (path.extension() != ".out" || !fs::is_regular_file(path, ignored)) runs.push_back(path);
+  auto const passed_over = given.size() - runs.size();
+  if (runs.empty())
+    throw input_error(given.front().string() + ": is an output file, and so are all that are given; "
+                                               "needs run folders, as in runs/latest");
+  if (passed_over > 0)
+    notes.push_back("note: passed over " + std::to_string(passed_over) +
+                    (passed_over == 1 ? " output file" : " output files"));
+  return runs;
+}
+
 void refuse_folders_given_twice(std::span<fs::path const> runs) {
   std::map<fs::path, fs::path> seen;
   for (auto const& path : runs) {
@@ -41,12 +59,25 @@ void refuse_folders_given_twice(std::span<fs::path const> runs) {
   }
 }
 
+// Who resumes two copies of a run has two runs with one id, of which results would be mixed. Attempts are told apart by
+// all that is known of them, as their start is known to the second.
+void refuse_other_attempts(std::vector<run_attempt> const& known, std::vector<run_attempt> const& found,
+                           std::string const& where) {
+  for (auto const& one : known)
+    for (auto const& other : found)
+      if (one.attempt == other.attempt && encode(one) != encode(other))
+        throw input_error(where + ": are copies of one run that went on apart: attempt " + std::to_string(one.attempt) +
+                          " was started at " + one.started + " in one and at " + other.started +
+                          " in the other; give one of them");
+}
+
 // A part of a run that another part is known of already.
 void add_part(source& known, run_folder const& part, run_info info) {
   auto const where = known.parts.front().path.string() + " and " + part.path.string();
   if (info.job != known.info.job || info.ranks.size() != known.info.ranks.size())
     throw input_error(where + ": say that they are of one run, " + info.run_id +
                       ", but differ in its job or its number of ranks; one of them was damaged or edited");
+  refuse_other_attempts(attempts_of(known.info), attempts_of(info), where);
   known.parts.push_back(part);
   if (attempts_of(info).size() > attempts_of(known.info).size()) known.info = std::move(info);
 }
@@ -55,6 +86,7 @@ std::vector<source> read_sources(std::span<fs::path const> runs) {
   std::map<std::string, source> by_id;
   for (auto const& path : runs) {
     auto const folder = open_run_folder(path);
+    refuse_if_held(folder);
     auto info = read_run_info(folder);
     auto const found = by_id.find(info.run_id);
     if (found != by_id.end()) {
@@ -122,7 +154,7 @@ void refuse_other_jobs(std::span<source const> sources, std::vector<std::string>
 void add_gates(gates& to, gates const& from) {
   for (auto const& check : from.checks)
     if (std::ranges::find(to.checks, check) == to.checks.end()) to.checks.push_back(check);
-  to.strict = to.strict || from.strict;
+  to.strict = to.strict || (from.strict && !from.checks.empty()); // "none" asks for nothing
 }
 
 void add_runs(std::vector<run_source>& to, source const& from, std::int64_t first_rank) {
@@ -157,14 +189,15 @@ run_info merged_info(std::span<source const> sources, merge_request const& reque
                               "the run is merged from " + std::to_string(sources.size()) + " runs, each with its own",
                               {}};
   info.attempts.reset();
+  info.fail_on = {};
   info.ranks.clear();
   info.warnings.clear();
   info.not_comparable.reset();
   info.merged_from.emplace();
   for (auto const& each : sources) {
     if (each.info.not_comparable)
-      info.not_comparable = (info.not_comparable ? *info.not_comparable + "; " : "") + "in " + each.info.run_id + " " +
-                            *each.info.not_comparable;
+      info.not_comparable = (info.not_comparable ? *info.not_comparable + "; " : "") +
+                            (each.info.merged_from ? "" : "in " + each.info.run_id + " ") + *each.info.not_comparable;
     add_runs(*info.merged_from, each, std::ssize(info.ranks));
     add_ranks(info.ranks, each.info);
     add_gates(info.fail_on, each.info.fail_on);
@@ -238,9 +271,10 @@ run_folder new_folder(fs::path const& path) {
 } // namespace
 
 merged merge_runs(merge_request const& request) {
-  refuse_folders_given_twice(request.runs);
-  auto const sources = read_sources(request.runs);
   merged out;
+  auto const runs = without_output_files(request.runs, out.notes);
+  refuse_folders_given_twice(runs);
+  auto const sources = read_sources(runs);
   refuse_runs_given_twice(sources);
   refuse_other_gpus_of_rehearsals(sources);
   refuse_other_jobs(sources, out.notes);

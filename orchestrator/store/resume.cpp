@@ -83,6 +83,11 @@ resume_plan plan_resume(earlier_run const& run, bool retry_failed) {
   return plan_of(run.run, seem, stands);
 }
 
+std::string how_to_go_on(std::filesystem::path const& folder, bool rehearsal) {
+  return rehearsal ? "a rehearsal cannot be resumed; rehearse again, it takes seconds"
+                   : "to go on: plateau run --resume " + folder.string();
+}
+
 void judge_by(earlier_run const& run, gates const& asked) {
   auto info = run.info;
   info.fail_on = asked;

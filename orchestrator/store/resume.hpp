@@ -60,6 +60,9 @@ resume_plan plan_of(job const& run, std::span<kept_case const> seem, std::vector
 /// The whole plan, read here and now.
 resume_plan plan_resume(earlier_run const& run, bool retry_failed);
 
+/// The last words of a run that was broken off: the command that goes on with it, or that a rehearsal has none.
+std::string how_to_go_on(std::filesystem::path const& folder, bool rehearsal);
+
 /// The run's gates are these from now on. Throws std::system_error.
 void judge_by(earlier_run const& run, gates const& asked);
 

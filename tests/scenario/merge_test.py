@@ -151,6 +151,24 @@ def test_gates_of_all_runs_are_gates_of_the_merged_one(tmp_path):
     assert done.returncode == 4 and "gate failed" in done.stdout, "the eager cases have churn"
 
 
+def test_a_run_without_gates_makes_those_of_another_no_stricter(tmp_path):
+    held_to_the_default, held_to_nothing = a_run(tmp_path, "a"), a_run(tmp_path, "b", "--fail-on", "none")
+    done, merged = merge(tmp_path, held_to_the_default, held_to_nothing)
+    assert done.returncode == 0 and "gate failed" not in done.stdout, "growth cannot be told of so short a soak"
+    assert summary(merged)["run"]["fail_on"] == {"checks": ["growing"], "strict": False}
+
+
+def test_what_the_tasks_of_an_array_printed_beside_their_runs_is_passed_over(tmp_path):
+    for task in (0, 1):
+        a_run(tmp_path, f"task{task}").rename(tmp_path / f"job-17_{task}")
+        (tmp_path / f"job-17_{task}.out").write_text("printed\n")
+    done, merged = merge(tmp_path, *sorted(tmp_path.glob("job-17_*")))
+    assert done.returncode == 0 and "note: passed over 2 output files\n" in done.stderr, done.stderr
+    assert len(summary(merged)["ranks"]) == 4
+    done, other = merge(tmp_path, *tmp_path.glob("job-17_*.out"), to="other")
+    assert done.returncode == 2 and "is an output file" in done.stderr and not other.exists(), done.stderr
+
+
 @pytest.mark.parametrize("twice", ["a/run", "a/../a/run", "link", "a/run/summary.json"])
 def test_a_run_that_is_given_twice_is_refused(tmp_path, twice):
     a_run(tmp_path, "a")
@@ -244,6 +262,16 @@ def test_parts_that_have_seen_different_attempts_are_joined_without_mixing_them(
     assert done.returncode == 0, done.stderr
     assert len(summary(joined)["run"]["attempts"]) == 2
     assert [{rank["attempt"] for rank in case["ranks"]} for case in summary(joined)["cases"]] == [{1}, {2}, {2}, {2}]
+
+
+def test_copies_of_a_run_that_were_resumed_apart_are_not_joined(tmp_path):
+    folder = broken_off(tmp_path, "a")
+    shutil.copytree(folder, tmp_path / "copy")
+    for each in (folder, "copy"):
+        assert plateau("run", "--resume", each, cwd=tmp_path).returncode == 0
+    done, joined = merge(tmp_path, folder, "copy")
+    assert done.returncode == 2 and "are copies of one run that went on apart: attempt 2" in done.stderr, done.stderr
+    assert not joined.exists()
 
 
 def test_a_part_and_another_run_are_merged_too(tmp_path):

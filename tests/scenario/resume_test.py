@@ -210,6 +210,26 @@ def test_a_case_that_did_not_pass_has_its_result_and_is_not_run_again_unless_ask
     assert attempts(folder) == {case: {SECOND if case == "eager.c1" else FIRST} for case in ALL}
 
 
+@pytest.mark.parametrize("retried", [False, True], ids=["new", "retried"])
+def test_a_run_that_is_stopped_in_its_last_case_says_so_and_is_not_done(tmp_path, retried):
+    stuck = [{"case": "arena.c2", "rank": 1, "at": "finishing", "do": "hang"}]
+    attempt = SECOND if retried else FIRST
+    if retried:
+        done, _ = run(tmp_path, "-n", "2", timeouts_s=PATIENT, script=[{"case": "arena.c2", "at": "prepare", "do": "skip"}])
+        assert done.returncode == 0, done.stderr
+    running, folder = start(tmp_path, *(["--resume", "run", "--retry-failed"] if retried else []), "--grace", "0", script=stuck)
+    wait_until(lambda: raw(folder, "arena.c2", 0, attempt).exists())
+    kill(running.pid, signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == 75 and "stopped on request" in err, err
+    end = {"exit_code": 75, "reason": "stopped on request"}
+    assert json.loads((folder / "outcome.json").read_text()).items() >= end.items()
+    assert statuses(folder)["arena.c2"] == ("skipped" if retried else "missing")
+    done = resume(tmp_path, *(["--retry-failed"] if retried else []))
+    assert done.returncode == 0, done.stderr
+    assert statuses(folder)["arena.c2"] == "passed" and attempts(folder)["arena.c2"] == {attempt + 1}
+
+
 def test_a_complete_run_says_so_exits_with_its_code_and_starts_nothing(tmp_path):
     done, folder = run(tmp_path, "-n", "2", script=[{"case": "eager.c1", "at": "timed", "do": "segv"}])
     assert done.returncode == 3
@@ -295,14 +315,64 @@ def test_what_cannot_be_resumed_is_refused_with_a_sentence(tmp_path, arguments, 
 def test_a_run_that_goes_on_cannot_be_resumed_beside_itself(tmp_path):
     running, folder = start(tmp_path, script=[{"case": "eager.c2", "at": "timed", "do": "hang"}])
     wait_until(lambda: has(folder, "eager.c1"))
-    for again in (resume(tmp_path), by_mpirun(tmp_path, 2)):
+    for again in (resume(tmp_path), by_mpirun(tmp_path, 2), plateau("assemble", "run", cwd=tmp_path),
+                  plateau("merge", "run", "-o", "merged", cwd=tmp_path)):
         assert again.returncode == 2, again.stderr
         assert f"is being run by process {ranks_of(tmp_path)[0]} on {os.uname().nodename}" in again.stderr
+    assert not (folder / "summary.json").exists() and not (tmp_path / "merged").exists()
     kill(running.pid)
     running.communicate(timeout=30)
     wait_until(lambda: processes_naming(str(tmp_path)) == [], 30)
     assert resume(tmp_path).returncode == 0, "the kernel took the lock away"
     assert statuses(folder) == {case: "passed" for case in ALL}
+
+
+def assert_as_it_was(folder, before):
+    """But for the logs, which tell of the attempt."""
+    now = content(folder)
+    assert now.keys() == before.keys()
+    assert [path for path in now if path.suffix != ".log" and now[path] != before[path]] == []
+
+
+def test_a_resume_on_gpus_that_cannot_work_together_is_refused_and_leaves_the_run_as_it_was(tmp_path):
+    folder, _, _ = break_off(tmp_path, device="cuda")
+    before = content(folder)
+    done = resume(tmp_path, script=[{"do": "fabric", "rank": 1, "step": "initialising", "reason": "planted"}])
+    assert done.returncode == 2 and "planted" in done.stderr and "NCCL_DEBUG=INFO" in done.stderr, done.stderr
+    assert "--fabric" not in done.stderr and "--env" not in done.stderr, "with either it would be another job"
+    assert_as_it_was(folder, before)
+    assert resume(tmp_path).returncode == 0
+    assert statuses(folder) == {case: "passed" for case in ALL}
+
+
+def rehearsing(tmp_path, *launcher):
+    """A rehearsal that hangs in arena.c1, on workers that say that their GPU is pretended."""
+    (tmp_path / "libpretend_cuda.so").touch()
+    job = write_job(tmp_path, timeouts_s=PATIENT, device="cuda", fabric="off")
+    env = environment([{"do": "device", "pretended": True}, {"case": "arena.c1", "at": "timed", "do": "hang"}],
+                      PLATEAU_PRETEND_GPU=str(tmp_path))
+    running = subprocess.Popen([*launcher, str(PLATEAU), "rehearse", str(job), "--gpu", "h200", "-o", "run", "--grace", "0"],
+                               cwd=tmp_path, env=env, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE)
+    wait_until(lambda: raw(tmp_path / "run", "eager.c2", 0).exists())
+    return running
+
+
+def test_a_rehearsal_that_was_broken_off_names_no_command_that_would_be_refused(tmp_path):
+    running = rehearsing(tmp_path)
+    kill(running.pid, signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == 75 and "stopped on request" in err, err
+    assert "--resume" not in out + err and "next: plateau show run --explain" in out
+    refused = resume(tmp_path)
+    assert refused.returncode == 2 and "is a rehearsal and cannot be resumed" in refused.stderr
+
+
+def test_a_rehearsal_by_a_launcher_that_is_told_to_end_names_no_such_command_either(tmp_path):
+    running = rehearsing(tmp_path, "mpirun", "-n", "1")
+    kill(running.pid, signal.SIGTERM)
+    out, err = running.communicate(timeout=60)
+    assert "--resume" not in out + err and "a rehearsal cannot be resumed; rehearse again" in err, err
 
 
 ELSEWHERE = [{"do": "device", "rank": 1, "name": "fake device", "uuid": "GPU-7"}]
@@ -316,8 +386,7 @@ def test_a_rank_whose_gpu_is_another_one_is_refused_with_both_named(tmp_path):
     assert done.returncode == 2, done.stderr
     assert f"rank 1: fake device GPU-1 on {host} in attempt 1, fake device GPU-7 on {host} now" in done.stderr
     assert "rank 0:" not in done.stderr and "--allow-moved" in done.stderr
-    assert content(folder).keys() == before.keys() and {k: v for k, v in content(folder).items() if k.suffix != ".log"} == {
-        k: v for k, v in before.items() if k.suffix != ".log"}
+    assert_as_it_was(folder, before)
 
 
 def test_cases_of_two_gpus_are_marked_as_not_comparable_when_that_is_allowed(tmp_path):

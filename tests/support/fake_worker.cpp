@@ -12,6 +12,7 @@
 // A worker that is asked for "cuda" says that it has a GPU of its own, and for the fabric check:
 //     {"do": "same_gpu"}                         that GPU is everybody's
 //     {"do": "device", "name": "...", "uuid": "...", "torch": "..."}    it has another device, or library
+//     {"do": "device", "pretended": true}        its device is only pretended
 //     {"do": "nccl", "version": "2.19.3"}        it has another NCCL
 //     {"do": "fabric", "step": "initialising", "reason": "..."}    its check fails
 #include "schemas/host.hpp"
@@ -138,6 +139,7 @@ private:
       d.name = other->value("name", d.name);
       if (other->contains("uuid")) d.uuid = other->at("uuid");
       if (other->contains("torch")) d.versions["torch"] = other->at("torch");
+      if (other->contains("pretended")) d.pretended = other->at("pretended");
     }
     d.memory_bytes = std::int64_t{1} << 30;
     d.cpu_set = allowed_cpus().text;
