@@ -45,7 +45,7 @@ bool read_memory(std::string_view text, gpu_model& into) {
   auto const unit = text.substr(text.size() - 3);
   double amount = 0;
   if ((unit != "GiB" && unit != "MiB") || !read_number(text.substr(0, text.size() - 3), amount)) return false;
-  if (amount < 1 || amount > 1e6) return false;
+  if (!(amount >= 1 && amount <= 1e6)) return false; // nor NaN
   into.memory_bytes = static_cast<std::int64_t>(amount * (unit == "GiB" ? 1024 : 1)) * mib;
   return true;
 }
