@@ -500,3 +500,11 @@ def test_ranks_with_a_folder_of_their_own_go_on_with_it_and_it_is_a_whole_run_fo
     own = {line for line in there.stdout.splitlines() if not line.startswith("logs/")}
     assert own == {"job.json", "run.json", *(f"cases/{case}/rank-00001.cbor" for case in ALL[:2]),
                    *(f"cases/{case}/rank-00001.attempt-2.cbor" for case in ALL[2:])}
+
+
+def test_gates_that_are_asked_anew_judge_a_complete_run(tmp_path):
+    done = plateau("run", write_job(tmp_path), "-o", "run", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for gates, code in (("churn", 4), ("none", 0)):
+        again = plateau("run", "--resume", "run", "--fail-on", gates, cwd=tmp_path)
+        assert again.returncode == code, again.stderr
