@@ -44,8 +44,8 @@ public:
   prepared_case& operator=(prepared_case const&) = delete;
 
   /// Once ready, on a device that slows when it is idle: untimed requests on the prepared streams until `is_over`,
-  /// which is asked before each and from every stream thread. They leave no trace in what run() measures. What goes
-  /// wrong with them is thrown by run().
+  /// which is asked before each and from every stream thread. They are over before run() reads its first counters. What
+  /// goes wrong with them is thrown by run().
   void keep_clocks_up(std::function<bool()> const& is_over);
 
   /// The timed window, the soak (each point is reported as it is taken), the tracked window, the outputs once more.

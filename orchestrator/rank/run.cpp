@@ -157,7 +157,9 @@ void rank_run::go_on() {
   job_ = earlier_->before.run;
   attempt_ = earlier_->attempt;
   to_run_ = earlier_->plan.to_run;
-  if (to_run_.empty() && options_.fail_on && ranks_.rank() == 0) judge_by(earlier_->before, *options_.fail_on);
+  if (to_run_.empty() && options_.fail_on)
+    decided_by_rank_0(
+        ranks_, [&] { return judge_by(earlier_->before, *options_.fail_on), ""; }, "writing the gates");
   auto const found = to_run_.empty()
                          ? ": every case is there; nothing is left to run"
                          : ", attempt " + std::to_string(attempt_) + ": " + std::to_string(earlier_->plan.kept.size()) +

@@ -17,9 +17,8 @@
 namespace plateau {
 
 /// The run folder as the ranks have it. Rank 0 makes it, or opens that of an earlier run, and holds its lock until it
-/// ends. A rank that does not see what rank 0 wrote into it has a
-/// folder of the same path on another disk, for itself or together with the other ranks of its host, and sends what it
-/// measured to rank 0.
+/// ends. A rank that does not see what rank 0 wrote into it has a folder of the same path on another disk, for itself
+/// or together with the other ranks of its host, and sends what it measured to rank 0.
 class shared_folder {
 public:
   explicit shared_folder(communicator& ranks) : ranks_(ranks) {}

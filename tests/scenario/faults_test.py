@@ -14,10 +14,9 @@ import time
 import h5py
 import pytest
 
-from plateau_test import (PLATEAU, command_line, environment, kill, plateau, processes_naming, run, statuses, summary,
-                          wait_until, write_job)
+from plateau_test import (ALL, PLATEAU, another_disk_at, as_root, command_line, environment, kill, needs_a_terminal, plateau,
+                          processes_naming, run, statuses, summary, wait_until, write_job)
 
-ALL = ["eager.c1", "eager.c2", "arena.c1", "arena.c2"]
 SHORT = {"compile": 2, "prepare": 1, "stall": 1, "collective": 3}
 
 
@@ -333,6 +332,7 @@ def test_a_launcher_that_is_killed_loses_no_finished_case(tmp_path):
     assert_nothing_is_left(tmp_path)
 
 
+@needs_a_terminal
 def test_a_terminal_that_closes_stops_the_run_after_the_current_case(tmp_path):
     master, slave = pty.openpty()
     job = write_job(tmp_path, timeouts_s=LONG)
@@ -410,9 +410,6 @@ def test_a_launcher_that_is_absent_is_named(tmp_path):
     assert done.returncode == 2 and "cannot start mpirun (No such file or directory); install Open MPI" in done.stderr
 
 
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a file system of its own")
-
-
 def on_a_disk_of(tmp_path, size, line, **fields):
     """The line in a mount namespace in which {tmp_path}/disk is a file system of that size; the folder run on it is copied to
     {tmp_path}/kept at the end."""
@@ -477,18 +474,13 @@ def test_no_room_for_the_launchers_own_files_is_said(tmp_path):
 
 @as_root
 def test_ranks_of_a_host_that_does_not_see_rank_0s_folder_share_one_of_their_own(tmp_path):
-    (tmp_path / "own").mkdir()
-    holder = subprocess.Popen(["unshare", "-m", "sh", "-c", f"mount -t tmpfs tmpfs {tmp_path}/own && echo up && read line"],
-                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert holder.stdout.readline() == b"up\n"
-    elsewhere = ["nsenter", "-m", "-t", str(holder.pid), f"--wd={tmp_path}"]
-    command = [str(PLATEAU), "run", str(write_job(tmp_path)), "-o", f"{tmp_path}/own/run"]
-    done = subprocess.run(["mpirun", "--bind-to", "none", "--host", "localhost:3", "-n", "1", *command, ":", "-n", "2",
-                           *elsewhere, *command], cwd=tmp_path, env=environment(), text=True, capture_output=True,
-                          stdin=subprocess.DEVNULL, timeout=60)
-    there = subprocess.run([*elsewhere, "find", f"{tmp_path}/own/run", "-name", "rank-*.cbor", "-o", "-name", ".*"], text=True,
-                           capture_output=True).stdout.split()
-    holder.communicate(b"done\n", timeout=10)
+    with another_disk_at(tmp_path / "own") as elsewhere:
+        command = [str(PLATEAU), "run", str(write_job(tmp_path)), "-o", f"{tmp_path}/own/run"]
+        done = subprocess.run(["mpirun", "--bind-to", "none", "--host", "localhost:3", "-n", "1", *command, ":", "-n", "2",
+                               *elsewhere, *command], cwd=tmp_path, env=environment(), text=True, capture_output=True,
+                              stdin=subprocess.DEVNULL, timeout=60)
+        there = subprocess.run([*elsewhere, "find", f"{tmp_path}/own/run", "-name", "rank-*.cbor", "-o", "-name", ".*"], text=True,
+                               capture_output=True).stdout.split()
     assert done.returncode == 0, done.stderr
     assert_results(tmp_path / "own" / "run", {case: "passed" for case in ALL})
     assert len(list((tmp_path / "own" / "run" / "cases").rglob("rank-*.cbor"))) == 3 * len(ALL), "gathered over MPI"

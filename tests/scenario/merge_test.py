@@ -9,10 +9,9 @@ import subprocess
 import h5py
 import pytest
 
-from plateau_test import (PLATEAU, command_line, environment, kill, plateau, processes_naming, run, statuses, summary,
-                          wait_until, write_job)
+from plateau_test import (ALL, PLATEAU, another_disk_at, as_root, command_line, environment, kill, plateau, processes_naming,
+                          run, statuses, summary, wait_until, write_job)
 
-ALL = ["eager.c1", "eager.c2", "arena.c1", "arena.c2"]
 
 
 def a_run(tmp_path, where, *arguments, **more):
@@ -290,27 +289,22 @@ def test_folders_of_one_run_that_contradict_each_other_are_refused(tmp_path):
     assert done.returncode == 2 and "damaged or edited" in done.stderr, done.stderr
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a file system of its own")
+@as_root
 def test_what_another_node_holds_is_a_run_when_rank_0s_node_is_lost(tmp_path):
-    (tmp_path / "own").mkdir()
-    holder = subprocess.Popen(["unshare", "-m", "sh", "-c", f"mount -t tmpfs tmpfs {tmp_path}/own && echo up && read line"],
-                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert holder.stdout.readline() == b"up\n"
-    elsewhere = ["nsenter", "-m", "-t", str(holder.pid), f"--wd={tmp_path}"]
-    command = [str(PLATEAU), "run", str(write_job(tmp_path, timeouts_s={"stall": 60, "collective": 10})), "-o",
-               f"{tmp_path}/own/run"]
-    running = subprocess.Popen(["mpirun", "--bind-to", "none", "--host", "localhost:2", "-n", "1", *command, ":", "-n", "1",
-                                *elsewhere, *command], cwd=tmp_path, text=True, stdin=subprocess.DEVNULL,
-                               env=environment([{"case": "arena.c1", "rank": 0, "at": "timed", "do": "hang"}]),
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    there = f"{tmp_path}/own/run/cases/arena.c1/rank-00001.cbor"
-    wait_until(lambda: subprocess.run([*elsewhere, "test", "-e", there]).returncode == 0, 60)
-    own = [pid for pid in processes_naming(str(tmp_path)) if command_line(pid)[0] == os.fsencode(PLATEAU)]
-    for pid in own:
-        kill(pid)
-    running.communicate(timeout=60)
-    subprocess.run([*elsewhere, "cp", "-r", f"{tmp_path}/own/run", f"{tmp_path}/kept"], check=True)
-    holder.communicate(b"done\n", timeout=10)
+    with another_disk_at(tmp_path / "own") as elsewhere:
+        command = [str(PLATEAU), "run", str(write_job(tmp_path, timeouts_s={"stall": 60, "collective": 10})), "-o",
+                   f"{tmp_path}/own/run"]
+        running = subprocess.Popen(["mpirun", "--bind-to", "none", "--host", "localhost:2", "-n", "1", *command, ":", "-n", "1",
+                                    *elsewhere, *command], cwd=tmp_path, text=True, stdin=subprocess.DEVNULL,
+                                   env=environment([{"case": "arena.c1", "rank": 0, "at": "timed", "do": "hang"}]),
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        there = f"{tmp_path}/own/run/cases/arena.c1/rank-00001.cbor"
+        wait_until(lambda: subprocess.run([*elsewhere, "test", "-e", there]).returncode == 0, 60)
+        own = [pid for pid in processes_naming(str(tmp_path)) if command_line(pid)[0] == os.fsencode(PLATEAU)]
+        for pid in own:
+            kill(pid)
+        running.communicate(timeout=60)
+        subprocess.run([*elsewhere, "cp", "-r", f"{tmp_path}/own/run", f"{tmp_path}/kept"], check=True)
 
     assert raw_results(tmp_path / "kept") == [f"{case}/rank-00001.cbor" for case in ("arena.c1", "eager.c1", "eager.c2")]
     done, alone = merge(tmp_path, "kept", to="alone")

@@ -10,10 +10,9 @@ import subprocess
 import h5py
 import pytest
 
-from plateau_test import (PLATEAU, command_line, environment, kill, plateau, processes_naming, run, statuses, summary,
-                          wait_until, write_job)
+from plateau_test import (ALL, PLATEAU, another_disk_at, as_root, command_line, environment, kill, plateau, processes_naming,
+                          run, statuses, summary, wait_until, write_job)
 
-ALL = ["eager.c1", "eager.c2", "arena.c1", "arena.c2"]
 PATIENT = {"compile": 60, "prepare": 60, "stall": 60, "collective": 10}
 FIRST, SECOND = 1, 2
 
@@ -451,9 +450,6 @@ def test_a_folder_that_names_the_last_run_is_resumed_and_stays_the_last(tmp_path
     assert latest.resolve() == folder and done.stdout.splitlines()[-1] == f"runs/{folder.name}"
 
 
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a file system of its own")
-
-
 @as_root
 @pytest.mark.parametrize("resumed", [False, True], ids=["new", "resumed"])
 def test_a_rank_that_cannot_write_into_the_folder_is_named_before_anything_starts(tmp_path, resumed):
@@ -474,29 +470,24 @@ def test_a_rank_that_cannot_write_into_the_folder_is_named_before_anything_start
 
 @as_root
 def test_ranks_with_a_folder_of_their_own_go_on_with_it_and_it_is_a_whole_run_folder(tmp_path):
-    (tmp_path / "own").mkdir()
-    holder = subprocess.Popen(["unshare", "-m", "sh", "-c", f"mount -t tmpfs tmpfs {tmp_path}/own && echo up && read line"],
-                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert holder.stdout.readline() == b"up\n"
-    elsewhere = ["nsenter", "-m", "-t", str(holder.pid), f"--wd={tmp_path}"]
-    folder = tmp_path / "own" / "run"
+    with another_disk_at(tmp_path / "own") as elsewhere:
+        folder = tmp_path / "own" / "run"
 
-    def go(*what, script=()):
-        command = [str(PLATEAU), "run", *map(str, what)]
-        return subprocess.Popen(["mpirun", "--bind-to", "none", "--host", "localhost:2", "-n", "1", *command, ":", "-n", "1",
-                                 *elsewhere, *command], cwd=tmp_path, env=environment(script), text=True,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        def go(*what, script=()):
+            command = [str(PLATEAU), "run", *map(str, what)]
+            return subprocess.Popen(["mpirun", "--bind-to", "none", "--host", "localhost:2", "-n", "1", *command, ":", "-n", "1",
+                                     *elsewhere, *command], cwd=tmp_path, env=environment(script), text=True,
+                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
-    running = go(write_job(tmp_path, timeouts_s=PATIENT), "-o", folder, "--grace", "0",
-                 script=[{"case": "arena.c1", "at": "timed", "do": "hang"}])
-    wait_until(lambda: has(folder, "eager.c1", "eager.c2"))
-    kill(running.pid, signal.SIGUSR1)
-    out, err = running.communicate(timeout=60)
-    assert running.returncode == 75 and "to go on: plateau run --resume" in out, err
-    out, err = go("--resume", folder).communicate(timeout=60)
-    assert "2 of 4 cases are there" in err and statuses(folder) == {case: "passed" for case in ALL}, err
-    there = subprocess.run([*elsewhere, "find", str(folder), "-type", "f", "-printf", "%P\n"], text=True, capture_output=True)
-    holder.communicate(b"done\n", timeout=10)
+        running = go(write_job(tmp_path, timeouts_s=PATIENT), "-o", folder, "--grace", "0",
+                     script=[{"case": "arena.c1", "at": "timed", "do": "hang"}])
+        wait_until(lambda: has(folder, "eager.c1", "eager.c2"))
+        kill(running.pid, signal.SIGUSR1)
+        out, err = running.communicate(timeout=60)
+        assert running.returncode == 75 and "to go on: plateau run --resume" in out, err
+        out, err = go("--resume", folder).communicate(timeout=60)
+        assert "2 of 4 cases are there" in err and statuses(folder) == {case: "passed" for case in ALL}, err
+        there = subprocess.run([*elsewhere, "find", str(folder), "-type", "f", "-printf", "%P\n"], text=True, capture_output=True)
     own = {line for line in there.stdout.splitlines() if not line.startswith("logs/")}
     assert own == {"job.json", "run.json", *(f"cases/{case}/rank-00001.cbor" for case in ALL[:2]),
                    *(f"cases/{case}/rank-00001.attempt-2.cbor" for case in ALL[2:])}

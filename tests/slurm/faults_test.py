@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from plateau_test import kill, plateau, processes_naming, wait_until
+from plateau_test import command_line, kill, plateau, processes_naming, wait_until
 from slurm_cluster import (PATIENCE, assert_kept, assert_nothing_runs, job_state, kill_all, needs_cluster, output,
                            rank_processes, run_folder, signal_of_the_time_limit, slurm, submit, tasks_on,
-                           wait_for_case, wait_for_end, words_of)
+                           wait_for_case, wait_for_end)
 
 pytestmark = needs_cluster
 
@@ -32,7 +32,7 @@ def stuck(tmp_path):
 
 def workers(folder):
     ranks = set(rank_processes(folder))
-    return [pid for pid in (int(p) for p in os.listdir("/proc") if p.isdigit()) if parent(pid) in ranks and b"worker" in words_of(pid)[0]]
+    return [pid for pid in (int(p) for p in os.listdir("/proc") if p.isdigit()) if parent(pid) in ranks and b"worker" in command_line(pid)[0]]
 
 
 def parent(pid):
@@ -64,7 +64,7 @@ def test_a_killed_rank_loses_no_finished_case(tmp_path, stuck, victim):
 
 
 def test_a_killed_srun_loses_no_finished_case(tmp_path, stuck):
-    sruns = [pid for pid in processes_naming(str(tmp_path)) if words_of(pid)[0] == b"srun"]
+    sruns = [pid for pid in processes_naming(str(tmp_path)) if command_line(pid)[0] == b"srun"]
     kill_all(pid for pid in sruns if parent(pid) not in sruns)  # its child is there to end the step when it dies
     assert_stopped(tmp_path, stuck, KILLED)
 
@@ -130,7 +130,7 @@ def test_a_lost_node_loses_no_finished_case(tmp_path, stuck):
 def lose_node(node, folder):
     """Kills all that Slurm has running on a node: its daemon, the daemons of its steps, their tasks and workers."""
     tasks = tasks_on(node, str(folder))
-    steps = {parent(pid) for pid in tasks if words_of(parent(pid))[0].startswith(b"slurmstepd")}
+    steps = {parent(pid) for pid in tasks if command_line(parent(pid))[0].startswith(b"slurmstepd")}
     assert steps
     daemon = int(open(os.path.join(os.path.dirname(os.environ["SLURM_CONF"]), f"slurmd.{node}.pid")).read())
     children = [pid for pid in workers(folder) if parent(pid) in tasks]

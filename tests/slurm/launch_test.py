@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from plateau_test import PLATEAU, statuses, write_job
+from plateau_test import PLATEAU, needs_a_terminal, statuses, write_job
 from slurm_cluster import (ALL_PASSED, PATIENCE, assert_nothing_runs, cluster_environment, needs_cluster, output,
                            ranks_of, run_folder, slurm, submit, wait_for_end)
 
@@ -130,6 +130,7 @@ def test_a_single_task_without_pmix_starts_its_own_ranks(tmp_path):
     assert_finished(tmp_path / "run", 1, "srun")
 
 
+@needs_a_terminal
 @pytest.mark.parametrize("mpi", ["pmix", "none"])
 def test_a_shell_in_a_step_starts_ranks_on_its_node(tmp_path, mpi):
     write_job(tmp_path)

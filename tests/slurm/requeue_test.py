@@ -54,33 +54,29 @@ def test_a_job_that_slurm_stops_at_its_time_limit_comes_back_and_goes_on(tmp_pat
     assert_complete_with_no_case_run_twice(tmp_path, job, before)
 
 
-def test_a_job_that_is_signalled_as_at_its_time_limit_comes_back_and_goes_on(tmp_path):
+def assert_goes_on_after(interruption, tmp_path):
     job = submit_stuck(tmp_path)
     before = results_of(run_folder(tmp_path, job), FINISHED)
-    signal_of_the_time_limit(job)
+    interruption(job)
     wait_for_requeue(job)
     go_on(tmp_path, job)
     assert_complete_with_no_case_run_twice(tmp_path, job, before)
+
+
+def test_a_job_that_is_signalled_as_at_its_time_limit_comes_back_and_goes_on(tmp_path):
+    assert_goes_on_after(signal_of_the_time_limit, tmp_path)
 
 
 def test_a_job_that_is_preempted_goes_on_after_the_other(tmp_path):
-    job = submit_stuck(tmp_path)
-    before = results_of(run_folder(tmp_path, job), FINISHED)
-    urgent = slurm("sbatch", "--parsable", "--partition=urgent", "--nodes=2", "--exclusive", "--output=/dev/null",
-                   "--wrap=true")
-    assert wait_for_end(urgent) == 0
-    wait_for_requeue(job)
-    go_on(tmp_path, job)
-    assert_complete_with_no_case_run_twice(tmp_path, job, before)
+    def preempt(job):
+        urgent = slurm("sbatch", "--parsable", "--partition=urgent", "--nodes=2", "--exclusive", "--output=/dev/null",
+                       "--wrap=true")
+        assert wait_for_end(urgent) == 0
+    assert_goes_on_after(preempt, tmp_path)
 
 
 def test_a_job_that_slurm_requeues_without_a_warning_goes_on(tmp_path):
-    job = submit_stuck(tmp_path)
-    before = results_of(run_folder(tmp_path, job), FINISHED)
-    slurm("scontrol", "requeue", job)  # as when it is preempted, or a node fails
-    wait_for_requeue(job)
-    go_on(tmp_path, job)
-    assert_complete_with_no_case_run_twice(tmp_path, job, before)
+    assert_goes_on_after(lambda job: slurm("scontrol", "requeue", job), tmp_path)  # as when a node fails
 
 
 def test_a_job_that_is_requeued_before_it_measured_anything_begins_again(tmp_path):

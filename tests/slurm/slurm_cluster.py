@@ -9,10 +9,10 @@ import subprocess
 
 import pytest
 
-from plateau_test import FAKE_WORKER, PLATEAU, environment, processes_naming, statuses, wait_until, write_job
+from plateau_test import (ALL, FAKE_WORKER, PLATEAU, command_line, environment, processes_naming, statuses, wait_until,
+                          write_job)
 
 CONF = os.environ["SLURM_CONF"]
-ALL = ["eager.c1", "eager.c2", "arena.c1", "arena.c2"]
 ALL_PASSED = {case: "passed" for case in ALL}
 PATIENCE = 120  # seconds for what takes one on an idle machine
 
@@ -90,14 +90,7 @@ def tasks_on(node, text):
 
 def rank_processes(folder):
     """The ranks' processes, in no order."""
-    return [pid for pid in processes_naming(str(folder)) if b"--as-rank" in words_of(pid) and words_of(pid)[0].endswith(b"plateau")]
-
-
-def words_of(pid):
-    try:
-        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return [b""]
+    return [pid for pid in processes_naming(str(folder)) if b"--as-rank" in command_line(pid) and command_line(pid)[0].endswith(b"plateau")]
 
 
 def assert_nothing_runs(folder):

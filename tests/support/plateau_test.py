@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the scenario tests share: running plateau, and looking at what it left."""
+import contextlib
 import json
 import os
 import pathlib
+import pty
 import signal
 import subprocess
 import time
 
 import h5py
+import pytest
 
 BIN = pathlib.Path(os.environ["PLATEAU_BIN"])
 TEST_BIN = pathlib.Path(os.environ["PLATEAU_TEST_BIN"])
@@ -20,6 +23,22 @@ SMALL_JOB = {
     "soak": {"windows": 3, "requests_per_window": 10},
     "timeouts_s": {"compile": 20, "prepare": 5, "stall": 2, "collective": 10},
 }
+ALL = ["eager.c1", "eager.c2", "arena.c1", "arena.c2"]  # its cases, in order
+
+
+
+def has_terminals():
+    try:
+        for end in pty.openpty():
+            os.close(end)
+    except OSError:
+        return False
+    return True
+
+
+needs_a_terminal = pytest.mark.skipif(not has_terminals() and not os.environ.get("REQUIRE_TERMINALS"),
+                                      reason="no pseudo-terminals here: /dev/pts is not mounted, as in a bare container")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a file system of its own")
 
 
 def environment(script=(), worker=FAKE_WORKER, **more):
@@ -49,6 +68,25 @@ def run(folder, *arguments, script=(), timeout=60, **fields):
 
 def summary(run_folder):
     return json.loads((run_folder / "summary.json").read_text())
+
+
+def results(run_folder):
+    """The results of the measured cases, by case id."""
+    return {r["case_id"]: r for r in summary(run_folder)["results"]}
+
+
+@contextlib.contextmanager
+def another_disk_at(folder):
+    """A new folder in whose place a program that is started behind the words given sees a file system of its own, as on a
+    node that does not share the folder. Gone with all that is on it at the end."""
+    folder.mkdir()
+    holder = subprocess.Popen(["unshare", "-m", "sh", "-c", f"mount -t tmpfs tmpfs {folder} && echo up && read line"],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert holder.stdout.readline() == b"up\n"
+    try:
+        yield ["nsenter", "-m", "-t", str(holder.pid), f"--wd={folder.parent}"]
+    finally:
+        holder.communicate(b"done\n", timeout=10)
 
 
 def assert_attribution_adds_up(run_folder):

@@ -8,7 +8,7 @@ import zipfile
 import h5py
 import pytest
 
-from plateau_test import BIN, PLATEAU, environment, plateau, statuses, summary
+from plateau_test import BIN, PLATEAU, environment, plateau, results, statuses, summary
 
 ROOT = pathlib.Path(__file__).parents[2]
 JOBS = ROOT / "jobs"
@@ -35,10 +35,6 @@ def rehearse(folder, gpu, *arguments, job=None, cache=None, variables=(), **fiel
     done = started(folder, "rehearse", job or write_job(folder, **fields), "--gpu", gpu, "-o", folder / "run", *arguments,
                    cache=cache, **dict(variables))
     return done, folder / "run"
-
-
-def results(folder):
-    return {r["case_id"]: r for r in summary(folder)["results"]}
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +66,7 @@ def test_a_rehearsal_tells_no_time(on_an_h200):
             assert all(one[key] is None for key in ("wall_time_sec", "throughput_requests_per_sec", "latency_ms",
                                                     "throughput_tokens_per_sec", "latency_intervals", "harness_ns"))
     assert not any("seconds" in rank for case in summary(folder)["cases"] for rank in case["ranks"])
+    assert not any("clock_requests" in rank for result in results(folder).values() for rank in result["ranks"])
     with h5py.File(folder / "run.h5") as file:
         names = []
         file.visit(names.append)

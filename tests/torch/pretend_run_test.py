@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from plateau_test import assert_attribution_adds_up, BIN, PLATEAU, environment, plateau, statuses, summary
+from plateau_test import assert_attribution_adds_up, BIN, PLATEAU, environment, plateau, results, statuses, summary
 
 PRETEND_GPU = BIN.parent / "pretend_gpu"
 SMALL = {"modes": ["arena"], "concurrency_levels": [1]}
@@ -20,7 +20,7 @@ def started(folder, *arguments, gpu=(), cache=None):
     """plateau in `folder` with the settings of `gpu` (worker/pretend_gpu/README.md)."""
     env = environment(worker=BIN / "plateau-worker", PLATEAU_CACHE=str(cache or folder / "cache"), TMPDIR=str(folder),
                       LD_LIBRARY_PATH=str(PRETEND_GPU), LD_PRELOAD=str(PRETEND_GPU / "libpretend_cuda.so"),
-                      **{"PRETEND_DEVICES": "2", "PRETEND_SMS": "132", **dict(gpu)})
+                      **{"PRETEND_DEVICES": "2", "PRETEND_SMS": "132", "PRETEND_CLOCKS": "1", **dict(gpu)})
     return subprocess.run([str(PLATEAU), *map(str, arguments)], cwd=folder, env=env, text=True, capture_output=True,
                           stdin=subprocess.DEVNULL, timeout=600)
 
@@ -37,10 +37,6 @@ def main_run(tmp_path_factory):
     done, folder = run(tmp_path_factory.mktemp("main"), "-n", "2", modes=[*JOB["modes"], "compiled"])
     assert done.returncode == 0, done.stderr
     return folder
-
-
-def results(folder):
-    return {r["case_id"]: r for r in summary(folder)["results"]}
 
 
 def test_every_case_passes_on_both_ranks_each_with_its_own_device(main_run):

@@ -313,7 +313,7 @@ INSTANTIATE_TEST_SUITE_P(of, at_the_gate, testing::Values("persistent", "fresh")
 TEST_P(at_the_gate, a_cuda_case_keeps_the_clocks_up_and_leaves_no_trace_of_it) {
   auto j = small_job("cuda");
   j.stream_threads = GetParam();
-  real_worker worker(pretend_gpu({{"PRETEND_MAJOR", "8"}}));
+  real_worker worker(pretend_gpu({{"PRETEND_MAJOR", "8"}, {"PRETEND_CLOCKS", "1"}}));
   worker.greet(j);
   for (auto const* mode : {"eager", "arena_graph"}) {
     worker.send(protocol::prepare{{mode, 2}});
@@ -334,7 +334,7 @@ TEST_P(at_the_gate, a_cuda_case_keeps_the_clocks_up_and_leaves_no_trace_of_it) {
 
 TEST(a_cuda_worker_that_keeps_the_clocks_up, ends_when_it_is_told_to_stop_and_when_its_rank_is_gone) {
   for (bool const told : {true, false}) {
-    real_worker worker(pretend_gpu());
+    real_worker worker(pretend_gpu({{"PRETEND_CLOCKS", "1"}}));
     worker.greet(small_job("cuda"));
     worker.send(protocol::prepare{{"eager", 2}});
     worker.receive_a<protocol::ready>();
@@ -348,7 +348,7 @@ TEST(a_cuda_worker_that_keeps_the_clocks_up, ends_when_it_is_told_to_stop_and_wh
 }
 
 TEST(a_cuda_worker_that_keeps_the_clocks_up, takes_another_case_instead) {
-  real_worker worker(pretend_gpu());
+  real_worker worker(pretend_gpu({{"PRETEND_CLOCKS", "1"}}));
   worker.greet(small_job("cuda"));
   worker.send(protocol::prepare{{"eager", 2}});
   worker.receive_a<protocol::ready>();

@@ -9,7 +9,8 @@ import h5py
 import numpy as np
 import pytest
 
-from plateau_test import assert_attribution_adds_up, BIN, PLATEAU, environment, kill, plateau, processes_naming, statuses, summary, wait_until
+from plateau_test import (BIN, PLATEAU, assert_attribution_adds_up, environment, kill, plateau, processes_naming, results,
+                          statuses, summary, wait_until)
 
 WORKER = BIN / "plateau-worker"
 JOB = {
@@ -45,10 +46,6 @@ def assert_explained(folder):
         assert "not accounted for: 0 allocations, 0 frees, 0 B\n" in case
         assert " in each, and 0 once; 0 segments\n" in case
         assert all(line.rstrip().endswith(" 0 B") for line in case.splitlines() if line.startswith("  aten::")), case
-
-
-def results(folder):
-    return {r["case_id"]: r for r in summary(folder)["results"]}
 
 
 def test_every_case_passes_on_both_ranks(main_run):

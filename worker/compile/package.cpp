@@ -2,6 +2,7 @@
 #include "worker/compile/package.hpp"
 
 #include "schemas/codec.hpp"
+#include "schemas/host.hpp"
 #include "worker/compile/child.hpp"
 
 #include <algorithm>
@@ -207,12 +208,6 @@ void run_compiler(package_spec const& spec, entry const& e, fs::path const& made
   if (status != 0 || !fs::exists(made))
     throw compile_error("the package could not be compiled: " + reason_in(read_file(e.log)) +
                         " (the compiler's log: " + e.log.string() + ")");
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
 }
 
 // Compiles into a folder of its own and moves what came out to its place, the word that vouches for it last.
