@@ -33,6 +33,11 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+// What others call our names; no edit leads from one to the other.
+constexpr std::pair<std::string_view, std::string_view> other_names[] = {{"gpu", "cuda"},      {"fp32", "float32"},
+                                                                         {"float", "float32"}, {"fp16", "float16"},
+                                                                         {"half", "float16"},  {"bf16", "bfloat16"}};
+
 std::string number(json const& n) { return n.dump(); }
 
 std::string range(json const& schema) {
@@ -129,6 +134,8 @@ std::string pointer(std::string const& where, std::string const& key) {
 }
 
 std::optional<std::string> nearest(std::string_view typed, std::vector<std::string> const& known) {
+  for (auto const& [other, name] : other_names)
+    if (edit_distance(typed, other) == 0 && std::ranges::find(known, name) != known.end()) return std::string(name);
   constexpr std::size_t longest = 64;
   if (typed.size() > longest) return std::nullopt;
   std::optional<std::string> best;

@@ -16,7 +16,8 @@ namespace plateau {
 /// Appends a problem for everything that does not hold; `where` is the value's own pointer or flag.
 void check_value(json const& value, json const& schema, std::string const& where, std::vector<problem>& problems);
 
-/// What was meant, if the typed word is near one of `known`: within half its length and three edits, whatever its case.
+/// What was meant, if the typed word is near one of `known`, within half its length and three edits, or is another
+/// common name for it, such as bf16; whatever its case.
 std::optional<std::string> nearest(std::string_view typed, std::vector<std::string> const& known);
 
 /// "; did you mean X?" for the nearest of `known`, or nothing when none is near.

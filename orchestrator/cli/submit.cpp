@@ -117,6 +117,15 @@ std::string submit_script(submitted_files const& files) {
   return job_id_in(said);
 }
 
+// Slurm grants what the job cannot use, and starts what cannot run, without a word.
+std::optional<std::string> note_about_gpus(job const& j, batch_request const& request) {
+  if (j.device == "cpu" && request.gpus_per_node > 0)
+    return "the job's device is cpu: the GPUs that it asks Slurm for will have nothing to do";
+  if (j.device == "cuda" && request.gpus_per_node == 0 && request.sbatch.empty())
+    return "the job's device is cuda, and it asks Slurm for no GPUs (--gpus-per-node)";
+  return std::nullopt;
+}
+
 void tell(batch_request const& request, std::string const& id) {
   auto const ranks = request.nodes * request.tasks_per_node;
   auto const output = batch_output(request, id);
@@ -134,13 +143,14 @@ exit_code submit(submit_flags const& flags) {
   auto const files = files_of(flags, j.name);
   auto const request = request_of(flags, j.name, files);
   auto const script = batch_script(request);
+  if (auto const note = note_about_gpus(j, request)) std::cerr << "note: " << *note << '\n';
   if (flags.dry_run) {
     std::cout << script;
     std::cerr << "note: plateau submit writes the job to " << request.job_file << " and makes " << request.folder
               << "; a script of your own needs a job and a folder that are there\n";
     return exit_code::good;
   }
-  fs::create_directories(request.folder);
+  bool const new_folder = fs::create_directories(request.folder);
   write_durably(files.job, to_json(j).dump(2) + '\n');
   write_durably(files.script, script);
   std::error_code ignored;
@@ -150,6 +160,7 @@ exit_code submit(submit_flags const& flags) {
     tell(request, id);
   } catch (...) {
     for (auto const& file : {files.job, files.script, files.said}) fs::remove(file, ignored);
+    if (new_folder) fs::remove(request.folder, ignored);
     throw;
   }
   return exit_code::good;

@@ -195,8 +195,8 @@ std::string verdict_line(json const& summary, table_style style) {
   return text + "\n";
 }
 
-// "memory stable in 2 of 6 measured cases (arena.c2, arena.c4); churn 11 events per request in eager"
-std::string memory_line(json const& summary, table_style style) {
+// "free of allocator events: 2 of 6 measured cases (arena.c2, arena.c4); churn 11 events per request in eager"
+std::string events_line(json const& summary, table_style style) {
   auto const& results = summary["results"];
   std::vector<std::string> stable, churn;
   std::map<std::string, std::vector<std::string>> churn_of_mode; // each figure once
@@ -209,7 +209,7 @@ std::string memory_line(json const& summary, table_style style) {
   }
   for (auto const& [mode, figures] : churn_of_mode)
     if (!figures.empty()) churn.push_back(joined(figures) + " events per request in " + mode);
-  auto text = painted("memory stable", stable.size() == results.size() ? green : plain_text, style) + " in " +
+  auto text = painted("free of allocator events:", stable.size() == results.size() ? green : plain_text, style) + " " +
               std::to_string(stable.size()) + " of " + std::to_string(results.size()) +
               (results.size() == 1 ? " measured case" : " measured cases");
   if (!stable.empty()) text += " (" + joined(stable) + ")";
@@ -240,7 +240,7 @@ std::string table(json const& summary, table_style style) {
   text += warning_lines(summary, style) + comparability_line(summary, style) + moved_lines(summary, style);
   if (summary["results"].empty()) return text + "nothing was measured\n";
   if (auto const noise = summary["noise"]["told"].get<std::string>(); !noise.empty()) text += noise + "\n";
-  return text + memory_line(summary, style) + verdict_line(summary, style) + rehearsal_limits(summary);
+  return text + events_line(summary, style) + verdict_line(summary, style) + rehearsal_limits(summary);
 }
 
 } // namespace plateau

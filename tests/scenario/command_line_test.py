@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from plateau_test import plateau, write_job
+from plateau_test import environment, plateau, write_job
 
 SUBCOMMANDS = "(run, rehearse, compile, submit, assemble, merge, show, validate, devices, selftest)"
 RUN_HELP = "(plateau run --help lists all)"
@@ -73,8 +73,9 @@ ONE_MISTAKE = [
     ("show runs/a --explain --format json", "--explain and --format exclude each other; give one of them "
                                             "(plateau show --help lists all)"),
     ("validate job.json --field", "unknown option --field; did you mean --fields? (plateau validate --help lists all)"),
-    ("devices --device gpu", "--device \"gpu\"; did you mean cpu? (auto, cuda, cpu) "
+    ("devices --device gpu", "--device \"gpu\"; did you mean cuda? (auto, cuda, cpu) "
                              "(plateau devices --help lists all)"),
+    ("devices --device GPU", "--device \"GPU\"; did you mean cuda? (auto, cuda, cpu) (plateau devices --help lists all)"),
     ("devices here", "here is one argument too many; plateau devices takes none (plateau devices --help lists all)"),
     ("selftest -n 1", "-n 1; needs an integer >= 2 and <= 64 (plateau selftest --help lists all)"),
 ]
@@ -127,6 +128,22 @@ def test_a_line_that_can_be_meant_is_read(tmp_path, line):
     write_job(tmp_path)
     done = plateau(*line.split(), cwd=tmp_path)
     assert done.returncode == 0 and done.stdout != "", done
+
+
+@pytest.mark.parametrize("device, gpus, note", [
+    ("cpu", ["--gpus-per-node", 2], "note: the job's device is cpu: the GPUs that it asks Slurm for will have nothing to do"),
+    ("cuda", ["--ntasks-per-node", 2], "note: the job's device is cuda, and it asks Slurm for no GPUs (--gpus-per-node)"),
+    ("auto", ["--gpus-per-node", 2], None),
+    ("cuda", ["--ntasks-per-node", 2, "--", "--gres=gpu:2"], None),
+])
+def test_a_batch_job_that_cannot_be_submitted_leaves_nothing(tmp_path, device, gpus, note):
+    write_job(tmp_path)
+    done = plateau("submit", "job.json", "--device", device, *gpus, cwd=tmp_path, env=environment() | {"PATH": "/nowhere"})
+    assert done.returncode == 2 and done.stdout == ""
+    *notes, error = done.stderr.splitlines()
+    assert notes == [note] * (note is not None)
+    assert "cannot start sbatch" in error and "is this a login node" in error
+    assert os.listdir(tmp_path) == ["job.json"]
 
 
 def test_a_batch_job_is_warned_early_enough_for_its_grace(tmp_path):

@@ -55,8 +55,8 @@ TEST_F(the_table, marks_percentiles_that_need_more_samples) {
 }
 
 TEST_F(the_table, ends_with_what_is_known_of_the_memory) {
-  EXPECT_THAT(shown(), EndsWith("\nmemory stable in 2 of 4 measured cases (arena.c2, arena.c3); churn 11 events per "
-                                "request in eager\nPLATEAU in 4 of 4 measured cases\n"));
+  EXPECT_THAT(shown(), EndsWith("\nfree of allocator events: 2 of 4 measured cases (arena.c2, arena.c3); churn 11 "
+                                "events per request in eager\nPLATEAU in 4 of 4 measured cases\n"));
 }
 
 TEST_F(the_table, gives_cases_that_did_not_pass_a_line_with_status_and_reason) {
