@@ -20,7 +20,7 @@ JOB = {
 }
 
 
-def run(folder, *arguments, cache=None, timeout=240, **fields):
+def run(folder, *arguments, cache=None, timeout=600, **fields):
     job = folder / "job.json"
     job.write_text(json.dumps({**JOB, **fields}))
     env = environment(worker=WORKER, PLATEAU_CACHE=str(cache or folder / "cache"))
@@ -156,7 +156,7 @@ def test_a_request_that_hangs_is_seen_while_another_thread_goes_on(tmp_path, ser
     begin = time.monotonic()
     done, folder = run(tmp_path, "--inject", f"hang:after={served}", modes=["eager"], concurrency_levels=[2],
                        timeouts_s={"stall": 2}, **fields)
-    assert time.monotonic() - begin < 60
+    assert time.monotonic() - begin < 110
     assert done.returncode == 3, done.stderr
     reason = summary(folder)["cases"][0]["reason"]
     assert f"stream thread 0 finished no {window}" in reason and "within 2 s" in reason
@@ -181,8 +181,8 @@ def test_a_worker_that_is_killed_costs_its_case_and_the_next_case_runs(tmp_path)
                 if pathlib.Path(f"/proc/{pid}/exe").resolve().name == WORKER.name
                 and pathlib.Path(f"/proc/{pid}/cwd").resolve() == tmp_path]
 
-    wait_until((tmp_path / "run" / "run.json").exists, 30)  # written when the workers are up, before the first case
-    kill(wait_until(workers, 30)[0])
+    wait_until((tmp_path / "run" / "run.json").exists)  # written when the workers are up, before the first case
+    kill(wait_until(workers)[0])
     out, err = running.communicate(timeout=120)
     assert "killed by SIGKILL" in err
     assert running.returncode == 3, err
