@@ -65,7 +65,8 @@ def test_a_killed_rank_loses_no_finished_case(tmp_path, stuck, victim):
 
 def test_a_killed_srun_loses_no_finished_case(tmp_path, stuck):
     sruns = [pid for pid in processes_naming(str(tmp_path)) if command_line(pid)[0] == b"srun"]
-    kill_all(pid for pid in sruns if parent(pid) not in sruns)  # its child is there to end the step when it dies
+    # its child is there to end the step when it dies; a list, as the child's parent is another one then
+    kill_all([pid for pid in sruns if parent(pid) not in sruns])
     assert_stopped(tmp_path, stuck, KILLED)
 
 
