@@ -63,7 +63,7 @@ int main(int, char** arguments) {
   began = now();
   for (auto& rank : last) sort_times(rank);
   auto const pooled = summarise(last);
-  auto const percentiles = now() - began;
+  auto const pooling = now() - began;
   std::printf("{\"judging\": %.6f, \"percentiles\": %.6f, \"p99\": %.3f, \"cases\": %zu}\n", judging.count(),
-              percentiles.count(), pooled->at[2].value, summary["results"].size());
+              pooling.count(), pooled->at[2].value, summary["results"].size());
 }

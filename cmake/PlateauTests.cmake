@@ -17,7 +17,7 @@ function(plateau_test name)
   target_link_libraries(${name} PRIVATE plateau_options ${arg_LINK} GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE PLATEAU_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
     PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
 endfunction()
 
@@ -47,7 +47,7 @@ function(plateau_sanitized_tests)
   set(environment "BUILD=${PROJECT_BINARY_DIR}")
   add_test(NAME sanitize.memory COMMAND ${PROJECT_SOURCE_DIR}/script/sanitize memory)
   add_test(NAME sanitize.threads COMMAND ${PROJECT_SOURCE_DIR}/script/sanitize threads)
-  set_tests_properties(sanitize.memory PROPERTIES LABELS sanitize TIMEOUT 1500 RUN_SERIAL ON ENVIRONMENT "${environment}")
+  set_tests_properties(sanitize.memory PROPERTIES LABELS sanitize TIMEOUT 3600 RUN_SERIAL ON ENVIRONMENT "${environment}")
   set_tests_properties(sanitize.threads PROPERTIES LABELS sanitize TIMEOUT 600 RUN_SERIAL ON ENVIRONMENT "${environment}")
   add_test(NAME fuzz.build COMMAND ${PROJECT_SOURCE_DIR}/script/sanitize fuzz)
   set_tests_properties(fuzz.build PROPERTIES LABELS fuzz TIMEOUT 900 RUN_SERIAL ON ENVIRONMENT "${environment}"

@@ -138,7 +138,7 @@ json churn_of(scope const& s, std::int64_t timed_requests) {
 
 std::string first_instability(scope const& s) {
   for (auto const* rank : s.ranks)
-    if (auto const reason = instability(*rank); !reason.empty()) return reason;
+    if (auto reason = instability(*rank); !reason.empty()) return reason;
   return "";
 }
 

@@ -156,7 +156,7 @@ private:
 
   void check_value_of(CLI::Option& option, typed_option const& typed) {
     if (!typed.value) {
-      auto const what = option.get_description();
+      auto const& what = option.get_description();
       wrong_.push_back(typed.name + " lacks its value" + (what.empty() ? "" : " (" + what + ")"));
     } else if (typed.value->empty()) {
       wrong_.push_back("the value of " + typed.name + " is empty; give one, or leave the option out");

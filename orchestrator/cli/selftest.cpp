@@ -34,7 +34,7 @@ struct trial {
   std::string planted;             ///< a fault of the job's `inject`, without its target; empty: nothing
   std::vector<std::string> checks; ///< that have to find something; `growing` and `unequal` nothing else
   std::string status = "passed";   ///< on the rank that it is planted on; the others pass
-  std::string in_the_reason = "";  ///< words that show that the fault was understood
+  std::string in_the_reason = {};  ///< words that show that the fault was understood
 };
 
 /// A run of one case for each trial, and the exit code that it has to end with.

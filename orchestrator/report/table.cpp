@@ -155,10 +155,10 @@ std::string warning_lines(json const& summary, table_style style) {
   for (auto const& entry : summary["cases"])
     for (auto const& rank : entry["ranks"]) {
       if (!rank.contains("warnings")) continue;
-      for (auto const& text : rank["warnings"]) {
+      for (auto const& text : rank["warnings"].get<std::vector<std::string>>()) {
         auto const same = [&](auto const& known) { return known.first == text; };
         auto found = std::ranges::find_if(warnings, same);
-        if (found == warnings.end()) found = warnings.insert(found, {text.get<std::string>(), {}});
+        if (found == warnings.end()) found = warnings.insert(found, {text, {}});
         found->second.push_back(entry["case_id"].get<std::string>() + ", rank " + rank["rank"].dump());
       }
     }

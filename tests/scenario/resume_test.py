@@ -71,7 +71,7 @@ def break_off(tmp_path, how="interrupted", case="arena.c1", at="timed", rank=Non
     """A run that hangs in a case, and is broken off there."""
     hang = {"case": case, "at": at, "do": "hang"} | ({} if rank is None else {"rank": rank})
     running, folder = start(tmp_path, "--grace", "0", script=[hang], **fields)
-    wait_until(lambda: has(folder, *until) and len(ranks_of(tmp_path)) == 2)
+    wait_until(lambda: (folder / "run.json").exists() and has(folder, *until) and len(ranks_of(tmp_path)) == 2)
     if rank is not None and at == "finishing":
         wait_until(lambda: raw(folder, case, 1 - rank).exists())
     BREAKS[how](running, tmp_path)

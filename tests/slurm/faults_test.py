@@ -59,7 +59,7 @@ def test_a_killed_rank_loses_no_finished_case(tmp_path, stuck, victim):
         with open(f"/proc/{pid}/environ") as file:
             return int(dict(e.split("=", 1) for e in file.read().split("\0") if "=" in e)["SLURM_PROCID"])
     kill(sorted(rank_processes(tmp_path), key=rank_of)[victim])
-    assert_stopped(tmp_path, stuck)
+    assert_stopped(tmp_path, stuck, KILLED)
     assert "the ranks died" in output(tmp_path, stuck)
 
 

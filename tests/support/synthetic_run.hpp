@@ -135,7 +135,7 @@ inline void store(run_folder const& folder, case_result const& result) {
 
 /// A run folder in which every rank has passed every case.
 inline run_folder synthetic_folder(std::filesystem::path const& path, job const& j, std::int64_t world) {
-  auto const folder = create_run_folder(path);
+  auto folder = create_run_folder(path);
   auto const info = synthetic_info(j, world);
   write_run_info(folder, info);
   for (auto const& id : cases_of(j))

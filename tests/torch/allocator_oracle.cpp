@@ -12,9 +12,11 @@
 #include <iostream>
 #include <unordered_map>
 
+// NOLINTBEGIN(readability-identifier-naming): Torch's names
 namespace c10::cuda::_internal {
 void setHasPrimaryContext(bool (*func)(c10::DeviceIndex)); // libtorch_cuda sets it; here is libc10_cuda alone
 }
+// NOLINTEND(readability-identifier-naming)
 
 namespace {
 

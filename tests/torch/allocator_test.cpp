@@ -82,7 +82,7 @@ TEST(cpu_allocator, knows_the_peak_of_the_total_not_the_total_of_the_peaks) {
 
 bool resident(void* p) {
   auto const page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  auto* const first = reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(p) / page * page);
+  auto* const first = static_cast<std::byte*>(p) - reinterpret_cast<std::uintptr_t>(p) % page;
   unsigned char in_core = 0;
   return mincore(first, page, &in_core) == 0 && (in_core & 1) != 0;
 }

@@ -19,7 +19,7 @@ using testing::HasSubstr;
 using testing::SizeIs;
 using testing::StartsWith;
 
-constexpr std::int64_t MiB = 1 << 20;
+constexpr std::int64_t mib = 1 << 20;
 
 using settings = std::map<std::string, std::string>;
 
@@ -69,7 +69,7 @@ TEST(a_cuda_worker, says_what_device_it_has_and_that_it_is_pretended) {
   EXPECT_EQ(d.versions.at("cuda_runtime"), "13.0");
   EXPECT_EQ(d.settings->at("sync"), "blocking");
   EXPECT_EQ(d.settings->at("allow_tf32"), "true");
-  EXPECT_EQ(d.settings->at("max_split_size_bytes"), std::to_string(64 * MiB));
+  EXPECT_EQ(d.settings->at("max_split_size_bytes"), std::to_string(64 * mib));
   EXPECT_EQ(d.settings->at("cublas_workspace_bytes"), "8519680");
 }
 
@@ -160,7 +160,7 @@ TEST(a_cuda_case, leaves_to_the_next_of_its_worker_the_workspaces_of_its_streams
   worker.greet(small_job("cuda"));
   for (auto const* name : {"eager", "arena_planned", "arena_graph"}) {
     auto const first = worker.run({name, 2}).measured->pre, again = worker.run({name, 2}).measured->pre;
-    EXPECT_EQ(again.allocated_bytes - first.allocated_bytes, 2 * (32 * MiB + MiB)) << name;
+    EXPECT_EQ(again.allocated_bytes - first.allocated_bytes, 2 * (32 * mib + mib)) << name;
   }
 }
 
@@ -171,7 +171,7 @@ TEST(a_cuda_case, with_fresh_threads_takes_workspaces_in_the_timed_window) {
   real_worker worker(pretend_gpu({{"PRETEND_MAJOR", "8"}}));
   worker.greet(j);
   auto const r = worker.run({"eager", 2});
-  constexpr auto workspaces = 8'519'680 + MiB;
+  constexpr auto workspaces = 8'519'680 + mib;
   EXPECT_EQ(change<&counters::allocated_bytes>(r.measured->pre, r.measured->post), 2 * workspaces);
   EXPECT_EQ(events_in_window(r), 9 * 2 * timed + 2 * 2);
 }
@@ -188,7 +188,7 @@ TEST(a_cuda_case, reserves_what_the_seed_s_run_reserved) {
   auto const pre = worker.run({"eager", 4}).measured->pre;
   EXPECT_EQ(pre.reserved_bytes, 270'532'608);
   EXPECT_EQ(pre.segment_alloc_events, 19);
-  EXPECT_EQ(pre.allocated_bytes, 67'647'488 + 4 * MiB); // a workspace of cuBLASLt for each stream is kept since
+  EXPECT_EQ(pre.allocated_bytes, 67'647'488 + 4 * mib); // a workspace of cuBLASLt for each stream is kept since
 }
 
 // Each workspace belongs to a handle and a stream; the main thread warms all streams with one handle.
@@ -199,7 +199,7 @@ TEST(a_cuda_case, has_a_stream_for_each_thread_also_beyond_torch_s_32) {
   worker.greet(j);
   auto const few = worker.run({"eager", 1}).measured->pre;
   auto const many = worker.run({"arena_graph", 70}).measured->pre;
-  EXPECT_GT(many.allocated_bytes - few.allocated_bytes, 69 * (8'519'680 + MiB));
+  EXPECT_GT(many.allocated_bytes - few.allocated_bytes, 69 * (8'519'680 + mib));
 }
 
 TEST(a_cuda_case, saves_an_event_with_the_residual_in_place) {
@@ -279,7 +279,7 @@ TEST(a_cuda_case, that_runs_out_of_memory_in_its_soak_has_told_its_curve) {
   ASSERT_TRUE(e && std::holds_alternative<protocol::failure>(*e));
   EXPECT_EQ(std::get<protocol::failure>(*e).status, case_status::out_of_memory);
   ASSERT_EQ(live.size(), 3u);
-  EXPECT_EQ(live[2] - live[1], 6 * 64 * MiB);
+  EXPECT_EQ(live[2] - live[1], 6 * 64 * mib);
   EXPECT_EQ(events_in_window(worker.run({"arena_planned", 1})), 0) << "the planted fault is the first case's";
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "real_worker.hpp"
 
+#include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdexcept>
 #include <string>
 #include <sys/mman.h>

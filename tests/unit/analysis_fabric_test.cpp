@@ -11,7 +11,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr std::int64_t MiB = 1 << 20;
+constexpr std::int64_t mib = 1 << 20;
 
 // Ranks two to a host, each with a GPU of its own.
 std::vector<rank_info> ranks_with_gpus(std::int64_t world) {
@@ -28,9 +28,9 @@ std::vector<rank_info> ranks_with_gpus(std::int64_t world) {
 
 fabric_on_rank healthy(std::int64_t rank) {
   fabric_on_rank on{rank, "node" + std::to_string(rank / 2), nccl_info{"2.28.9", "libnccl.so.2", {}, {}}, {}};
-  on.result.used_before = 100 * MiB;
-  on.result.used_last = (600 + rank) * MiB;
-  on.result.all_reduces = {{MiB, 10, 10 * MiB}, {128 * MiB, 20, 20 * 128 * MiB / (100 - rank)}};
+  on.result.used_before = 100 * mib;
+  on.result.used_last = (600 + rank) * mib;
+  on.result.all_reduces = {{mib, 10, 10 * mib}, {128 * mib, 20, 20 * 128 * mib / (100 - rank)}};
   return on;
 }
 std::vector<fabric_on_rank> healthy_ranks(std::int64_t world) {
@@ -110,27 +110,27 @@ TEST(fabric, fails_when_ranks_have_different_versions_of_nccl) {
 
 TEST(fabric, has_the_bandwidths_of_nccl_tests) {
   // 128 MiB in 1 ms: 134.2 GB/s; on 8 ranks 7/4 of that cross each link
-  auto const reached = bandwidth_of({128 * MiB, 20, 20'000'000}, 8);
+  auto const reached = bandwidth_of({128 * mib, 20, 20'000'000}, 8);
   ASSERT_TRUE(reached);
   EXPECT_NEAR(reached->algorithm, 134.217728, 1e-9);
   EXPECT_NEAR(reached->bus, 134.217728 * 7 / 4, 1e-9);
-  EXPECT_NEAR(bandwidth_of({128 * MiB, 20, 20'000'000}, 2)->bus, 134.217728, 1e-9);
+  EXPECT_NEAR(bandwidth_of({128 * mib, 20, 20'000'000}, 2)->bus, 134.217728, 1e-9);
 }
 
 TEST(fabric, has_no_bandwidth_where_there_is_none) {
-  EXPECT_FALSE(bandwidth_of({MiB, 20, 1000}, 1)) << "no byte crosses a link";
-  EXPECT_FALSE(bandwidth_of({MiB, 20, 0}, 2));
-  EXPECT_FALSE(bandwidth_of({MiB, 0, 1000}, 2));
+  EXPECT_FALSE(bandwidth_of({mib, 20, 1000}, 1)) << "no byte crosses a link";
+  EXPECT_FALSE(bandwidth_of({mib, 20, 0}, 2));
+  EXPECT_FALSE(bandwidth_of({mib, 0, 1000}, 2));
 }
 
 TEST(fabric, is_as_fast_as_its_slowest_rank_and_takes_what_the_greediest_does) {
   auto const record = judge_fabric(healthy_ranks(3));
   auto const totals = totals_of(record);
   ASSERT_EQ(totals.sizes.size(), 2u);
-  EXPECT_EQ(totals.sizes[1].bytes, 128 * MiB);
+  EXPECT_EQ(totals.sizes[1].bytes, 128 * mib);
   EXPECT_EQ(totals.sizes[1].rank, 2);
   EXPECT_NEAR(totals.sizes[1].slowest.algorithm, 98, 1e-6);
-  EXPECT_EQ(totals.nccl_bytes, 502 * MiB);
+  EXPECT_EQ(totals.nccl_bytes, 502 * mib);
   EXPECT_EQ(told(record), "fabric: NCCL 2.28.9, all-reduce of 128 MiB at 130.7 GB/s bus bandwidth (slowest: rank 2), "
                           "NCCL takes 502 MiB of each GPU");
 }

@@ -18,7 +18,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::Not;
 using namespace std::chrono_literals;
 
 constexpr std::int64_t sizes[] = {1 << 10, 1 << 16, 1 << 18};

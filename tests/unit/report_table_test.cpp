@@ -15,7 +15,6 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::Not;
-using testing::StartsWith;
 
 std::vector<std::string> lines_of(std::string const& text) {
   std::istringstream in(text);

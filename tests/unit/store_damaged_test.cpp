@@ -21,7 +21,6 @@ namespace plateau {
 namespace {
 
 using testing::AllOf;
-using testing::AnyOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;

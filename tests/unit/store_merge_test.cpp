@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 run_folder run_of_a_fleet(fs::path const& fleet, job const& j, int number) {
   char digits[8];
   std::snprintf(digits, sizeof digits, "%04d", number);
-  auto const folder = create_run_folder(fleet / digits);
+  auto folder = create_run_folder(fleet / digits);
   auto info = synthetic_info(j, 2);
   info.run_id = std::string("20260304T101500Z-synthetic-") + digits;
   for (auto& rank : info.ranks) rank.host = std::string("node") + digits, rank.host_id = rank.host + "/boot";
