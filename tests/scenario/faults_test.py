@@ -130,8 +130,8 @@ def test_a_worker_program_that_cannot_be_started_is_refused(tmp_path, kind, says
 
 def test_a_rank_waits_for_another_as_long_as_that_one_makes_progress(tmp_path):
     script = [{"rank": 0, "case": "eager.c2", "at": "prepare", "do": "fail"},
-              {"rank": 1, "case": "eager.c2", "at": "timed", "do": "slow", "seconds": 6}]
-    done, folder = run(tmp_path, "-n", "3", script=script, timeouts_s={**SHORT, "collective": 1})
+              {"rank": 1, "case": "eager.c2", "at": "timed", "do": "slow", "seconds": 8}]
+    done, folder = run(tmp_path, "-n", "3", script=script, timeouts_s=SHORT)
     assert done.returncode == 3, done.stderr
     assert_results(folder, {case: "failed" if case == "eager.c2" else "passed" for case in ALL})
 
@@ -223,18 +223,31 @@ def test_a_rank_that_is_lost_loses_no_finished_case(tmp_path, moment, strike, vi
 def say(pid, *signals, pause=0.25):
     for sig in signals:
         kill(pid, sig)
-        time.sleep(max(pause, 0.01))  # the kernel merges signals that come at once
+        wait_until(lambda: not is_pending(pid, sig))  # the kernel would merge the next one with it
+        time.sleep(pause)
+
+
+def is_pending(pid, sig):
+    try:
+        with open(f"/proc/{pid}/status") as file:
+            masks = [int(line.split()[1], 16) for line in file if line.startswith(("SigPnd:", "ShdPnd:"))]
+    except OSError:
+        return False
+    return any(mask >> (sig - 1) & 1 for mask in masks)
 
 
 LONG = {**SHORT, "stall": 60, "prepare": 60}
 
 
+def measures_for(tmp_path, seconds):
+    """A script that makes tmp_path/measuring once the ranks have agreed to measure eager.c2, and takes its time there."""
+    return [slow(0, "timed", case="eager.c2") | {"seconds": seconds, "mark": str(tmp_path / "measuring")}]
+
+
 def measuring(tmp_path, *arguments, seconds=30):
     """A run that has finished eager.c1 and measures eager.c2 for a while."""
-    running, folder = start(tmp_path, *arguments, script=[slow(0, "timed", case="eager.c2") | {"seconds": seconds}],
-                            timeouts_s=LONG)
-    wait_until(lambda: has(folder, "eager.c1"))
-    time.sleep(0.3)
+    running, folder = start(tmp_path, *arguments, script=measures_for(tmp_path, seconds), timeouts_s=LONG)
+    wait_until((tmp_path / "measuring").exists)
     return running, folder
 
 
@@ -265,7 +278,7 @@ def test_asked_once_to_stop_a_case_longer_than_the_grace_is_given_up(tmp_path):
 def test_asked_more_often_the_run_stops_at_once(tmp_path, signals, pause):
     running, folder = measuring(tmp_path)
     say(running.pid, *signals, pause=pause)
-    out, err = running.communicate(timeout=10)
+    out, err = running.communicate(timeout=25)
     assert running.returncode == 75, err
     assert_results(folder, {"eager.c1": "passed", "eager.c2": "missing", "arena.c1": "missing", "arena.c2": "missing"})
     assert "stopping now" in err and "stopped at once on request; keeping every finished case" in err
@@ -300,7 +313,7 @@ def test_asked_to_stop_while_the_results_are_written_nothing_is_lost(tmp_path, t
 @pytest.mark.parametrize("victim", [0, 1])
 @pytest.mark.parametrize("strike", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_a_rank_that_is_lost_while_the_results_are_written_loses_none(tmp_path, strike, victim):
-    running, folder = start(tmp_path, "--modes", "eager", "--requests-per-worker", "400000")
+    running, folder = start(tmp_path, "--modes", "eager", "--requests-per-worker", "400000", timeouts_s=LONG)
     ranks = wait_until(lambda: ranks_of(tmp_path))
     wait_until(lambda: list(folder.glob("run.h5.partial")), 60)
     kill(ranks[victim], strike)
@@ -337,13 +350,12 @@ def test_a_terminal_that_closes_stops_the_run_after_the_current_case(tmp_path):
     master, slave = pty.openpty()
     job = write_job(tmp_path, timeouts_s=LONG)
     running = subprocess.Popen([str(PLATEAU), "run", str(job), "-n", "2", "-o", "run"], cwd=tmp_path,
-                               env=environment([slow(0, "timed", case="eager.c2") | {"seconds": 3}]), stdin=slave,
+                               env=environment(measures_for(tmp_path, 3)), stdin=slave,
                                stdout=slave, stderr=slave, start_new_session=True,
                                preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
     os.close(slave)
     folder = tmp_path / "run"
-    wait_until(lambda: has(folder, "eager.c1"))
-    time.sleep(0.3)
+    wait_until((tmp_path / "measuring").exists)
     os.close(master)
     assert running.wait(timeout=30) == 75
     assert_results(folder, {"eager.c1": "passed", "eager.c2": "passed", "arena.c1": "missing", "arena.c2": "missing"})

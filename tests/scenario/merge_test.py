@@ -13,7 +13,6 @@ from plateau_test import (ALL, PLATEAU, another_disk_at, as_root, command_line, 
                           run, statuses, summary, wait_until, write_job)
 
 
-
 def a_run(tmp_path, where, *arguments, **more):
     """A run of two ranks in tmp_path/<where>/run."""
     (tmp_path / where).mkdir()

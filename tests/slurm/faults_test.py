@@ -9,7 +9,7 @@ import pytest
 from plateau_test import command_line, kill, plateau, processes_naming, wait_until
 from slurm_cluster import (PATIENCE, assert_kept, assert_nothing_runs, job_state, kill_all, needs_cluster, output,
                            rank_processes, run_folder, signal_of_the_time_limit, slurm, submit, tasks_on,
-                           wait_for_case, wait_for_end)
+                           wait_for_case, wait_for_end, wait_in_run)
 
 pytestmark = needs_cluster
 
@@ -105,8 +105,8 @@ def test_a_job_that_is_told_to_stop_is_not_requeued(tmp_path):
 def test_a_job_whose_time_is_up_before_it_finished_anything_is_not_requeued(tmp_path):
     first = [{"case": "eager.c1", "at": "timed", "do": "hang"}]
     job = submit(tmp_path, "--grace", "0", script=first, timeouts_s=PATIENT)
-    wait_until(lambda: len(workers(tmp_path)) == 4, PATIENCE)
-    wait_until(lambda: (run_folder(tmp_path, job) / "run.json").exists(), PATIENCE)
+    folder = run_folder(tmp_path, job)
+    wait_in_run(folder, lambda: len(workers(tmp_path)) == 4 and (folder / "run.json").exists())
     signal_of_the_time_limit(job)
     assert wait_for_end(job) == 75
     assert "no case was finished in it: not requeued" in output(tmp_path, job)

@@ -65,15 +65,20 @@ def ranks_of(folder):
     return json.loads((folder / "run.json").read_text())["ranks"]
 
 
-def wait_for_case(folder, case, ranks=4):
-    """Until the ranks have durable results of the case; a run that has ended before that shows what it said."""
+def wait_in_run(folder, condition):
+    """As wait_until; a run that came to nothing shows at once what it said."""
     said = folder.with_name(folder.name + ".out")
 
-    def there():
+    def holds():
         text = said.read_text() if said.exists() else ""
         assert "nothing was measured" not in text, text
-        return all((folder / "cases" / case / f"rank-{r:05}.cbor").exists() for r in range(ranks))
-    wait_until(there, PATIENCE)
+        return condition()
+    wait_until(holds, PATIENCE)
+
+
+def wait_for_case(folder, case, ranks=4):
+    """Until the ranks have durable results of the case."""
+    wait_in_run(folder, lambda: all((folder / "cases" / case / f"rank-{r:05}.cbor").exists() for r in range(ranks)))
 
 
 def tasks_on(node, text):

@@ -3,9 +3,9 @@
 // script says. The script is $FAKE_WORKER_SCRIPT, a JSON list of faults:
 //     {"rank": 1, "case": "eager.c2", "at": "timed", "do": "segv"}
 // rank and case may be left out (any). at: hello, prepare, warmup, timed, soak, finishing, open_fabric,
-// check_fabric. do: see `misbehave`; one
-// that takes "seconds" shows progress all the while. "unless": a file; once it is there, the fault is over. Two of them
-// need no "at" and bend what is made up instead:
+// check_fabric. do: see `misbehave`; one that takes "seconds" shows progress all the while. "unless": a file; once it
+// is there, the fault is over. "mark": a file that is made when the fault begins. Two of them need no "at" and bend
+// what is made up instead:
 //     {"do": "leak", "bytes": 4096, "every_window": true}     live bytes rise with each soak window; false: with the
 //     first
 //     {"do": "slow_latency", "factor": 2}
@@ -26,6 +26,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <string_view>
 #include <sys/mman.h>
@@ -68,6 +69,7 @@ private:
       if (fault.value("at", "") != step || fault.value("rank", hello_.rank) != hello_.rank) continue;
       if (std::string(step) != "hello" && fault.value("case", id_.text()) != id_.text()) continue;
       if (fault.contains("unless") && std::filesystem::exists(fault.at("unless").get<std::string>())) continue;
+      if (fault.contains("mark")) std::ofstream(fault.at("mark").get<std::string>());
       return misbehave(fault.at("do"), fault.value("seconds", 0.7));
     }
     return false;

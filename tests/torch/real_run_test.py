@@ -8,6 +8,7 @@ import time
 import h5py
 import numpy as np
 import pytest
+import torch
 
 from plateau_test import (BIN, PLATEAU, assert_attribution_adds_up, environment, kill, plateau, processes_naming, results,
                           statuses, summary, wait_until)
@@ -113,13 +114,16 @@ def test_the_harness_itself_is_measured(main_run):
     assert all(10 < rank["harness_ns"] < 5000 for result in results(main_run).values() for rank in result["ranks"])
 
 
-@pytest.mark.parametrize("dtype,eager,arena_stable", [("float16", 13, True), ("torch.bfloat16", 15, False)])
-def test_half_types_have_their_own_exact_counts(tmp_path, dtype, eager, arena_stable):
+@pytest.mark.parametrize("dtype,onednn_multiplies", [("float16", torch.ops.mkldnn._is_mkldnn_fp16_supported()),
+                                                     ("torch.bfloat16", torch.ops.mkldnn._is_mkldnn_bf16_supported())])
+def test_half_types_have_their_own_exact_counts(tmp_path, dtype, onednn_multiplies):
+    if dtype == "float16" and onednn_multiplies:
+        pytest.skip("a CPU that multiplies float16 has not been met yet: its counts are not known")
     done, folder = run(tmp_path, dtype=dtype, modes=["eager", "arena"], concurrency_levels=[2])
     assert done.returncode == 0, done.stderr
     found = results(folder)
-    assert found["eager.c2"]["churn"]["allocation_events_per_request"] == eager
-    assert found["arena.c2"]["memory_stable"] is arena_stable, "a bfloat16 product takes scratch from the allocator"
+    assert found["eager.c2"]["churn"]["allocation_events_per_request"] == (15 if onednn_multiplies else 13)
+    assert found["arena.c2"]["memory_stable"] is not onednn_multiplies, "oneDNN takes scratch from the allocator"
     assert summary(folder)["meta"]["dtype"] == dtype
     assert_explained(folder)
 
@@ -156,7 +160,7 @@ def test_a_request_that_hangs_is_seen_while_another_thread_goes_on(tmp_path, ser
     begin = time.monotonic()
     done, folder = run(tmp_path, "--inject", f"hang:after={served}", modes=["eager"], concurrency_levels=[2],
                        timeouts_s={"stall": 2}, **fields)
-    assert time.monotonic() - begin < 110
+    assert time.monotonic() - begin < 110  # and not after the soak's 120
     assert done.returncode == 3, done.stderr
     reason = summary(folder)["cases"][0]["reason"]
     assert f"stream thread 0 finished no {window}" in reason and "within 2 s" in reason

@@ -49,13 +49,13 @@ struct load_engine_test : testing::TestWithParam<thread_life> {
       ++set_ups[t];
       rest();
     };
-    return made.emplace(requests, set_up, life, *shared);
+    return current.emplace(requests, set_up, life, *shared);
   }
 
   std::unique_ptr<progress> shared = std::make_unique<progress>();
   std::vector<fake_request> fakes;
   std::vector<int> set_ups;
-  std::optional<load_engine> made;
+  std::optional<load_engine> current;
 };
 
 INSTANTIATE_TEST_SUITE_P(threads, load_engine_test, testing::Values(thread_life::persistent, thread_life::fresh),

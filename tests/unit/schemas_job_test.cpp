@@ -274,6 +274,7 @@ INSTANTIATE_TEST_SUITE_P(
         bad_text{"two_lengths_of_a_soak", R"({"soak": {"seconds": 60, "requests_per_window": 50}})", "/soak",
                  "contradict each other"},
         bad_text{"seconds_without_windows", R"({"soak": {"seconds": 60, "windows": 0}})", "/soak", "windows >= 1"},
+        bad_text{"dtype_of_others", R"({"dtype": "bf16"})", "/dtype", "\"bf16\"; did you mean bfloat16? (float32,"},
         bad_text{"fault_misspelt", R"({"inject": ["slow", "leek:rank=1"]})", "/inject/1", "did you mean leak? (leak,"},
         bad_text{"fault_key_misspelt", R"({"inject": ["leak:evry=5"]})", "/inject/0/evry", "did you mean every?"},
         bad_text{"fault_key_of_another_kind", R"({"inject": ["crash:bytes=5"]})", "/inject/0/bytes", "unknown field"},
