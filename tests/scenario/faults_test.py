@@ -14,8 +14,8 @@ import time
 import h5py
 import pytest
 
-from plateau_test import (ALL, PLATEAU, another_disk_at, as_root, command_line, environment, kill, needs_a_terminal, plateau,
-                          processes_naming, run, statuses, summary, wait_until, write_job)
+from plateau_test import (ALL, PLATEAU, another_disk_at, command_line, environment, kill, needs_a_terminal,
+                          needs_mounts, plateau, processes_naming, run, statuses, summary, wait_until, write_job)
 
 SHORT = {"compile": 2, "prepare": 1, "stall": 1, "collective": 3}
 
@@ -440,7 +440,7 @@ def size_of(folder, *without):
                if p.is_file() and not {p.name, p.parent.name} & set(without))
 
 
-@as_root
+@needs_mounts
 @pytest.mark.parametrize("too_big", ["a raw result", "run.h5", "summary.json"])
 def test_a_disk_that_is_full_loses_no_finished_case(tmp_path, too_big):
     fields = {"requests_per_worker": 20000, "modes": ["eager"]}
@@ -459,7 +459,7 @@ def test_a_disk_that_is_full_loses_no_finished_case(tmp_path, too_big):
     assert_nothing_is_left(tmp_path)
 
 
-@as_root
+@needs_mounts
 def test_a_disk_that_had_no_room_for_the_results_gets_them_later(tmp_path):
     again = f"mount -o remount,size=64m $DISK; {PLATEAU} assemble $DISK/run"
     done = on_a_disk_of(tmp_path, "4m", f"$RUN; {again}", requests_per_worker=20000, modes=["eager"], repeats=2)
@@ -467,7 +467,7 @@ def test_a_disk_that_had_no_room_for_the_results_gets_them_later(tmp_path):
     assert_results(tmp_path / "kept" / "run", {f"eager.c{c}.r{r}": "passed" for c in (1, 2) for r in (1, 2)})
 
 
-@as_root
+@needs_mounts
 def test_a_disk_that_cannot_be_written_is_refused(tmp_path):
     done = on_a_disk_of(tmp_path, "1m", "mount -o remount,ro $DISK; $RUN")
     assert done.returncode == 2, done.stderr
@@ -475,7 +475,7 @@ def test_a_disk_that_cannot_be_written_is_refused(tmp_path):
     assert_nothing_is_left(tmp_path)
 
 
-@as_root
+@needs_mounts
 def test_no_room_for_the_launchers_own_files_is_said(tmp_path):
     done = on_a_disk_of(tmp_path, "4k", f"TMPDIR=$DISK {PLATEAU} run {tmp_path}/job.json -n 2 -o {tmp_path}/run")
     assert done.returncode in (0, 2), done.stderr
@@ -484,7 +484,7 @@ def test_no_room_for_the_launchers_own_files_is_said(tmp_path):
     assert_nothing_is_left(tmp_path)
 
 
-@as_root
+@needs_mounts
 def test_ranks_of_a_host_that_does_not_see_rank_0s_folder_share_one_of_their_own(tmp_path):
     with another_disk_at(tmp_path / "own") as elsewhere:
         command = [str(PLATEAU), "run", str(write_job(tmp_path)), "-o", f"{tmp_path}/own/run"]

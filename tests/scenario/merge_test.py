@@ -9,8 +9,8 @@ import subprocess
 import h5py
 import pytest
 
-from plateau_test import (ALL, PLATEAU, another_disk_at, as_root, command_line, environment, kill, plateau, processes_naming,
-                          run, statuses, summary, wait_until, write_job)
+from plateau_test import (ALL, PLATEAU, another_disk_at, command_line, environment, kill, needs_mounts, plateau,
+                          processes_naming, run, statuses, summary, wait_until, write_job)
 
 
 def a_run(tmp_path, where, *arguments, **more):
@@ -288,7 +288,7 @@ def test_folders_of_one_run_that_contradict_each_other_are_refused(tmp_path):
     assert done.returncode == 2 and "damaged or edited" in done.stderr, done.stderr
 
 
-@as_root
+@needs_mounts
 def test_what_another_node_holds_is_a_run_when_rank_0s_node_is_lost(tmp_path):
     with another_disk_at(tmp_path / "own") as elsewhere:
         command = [str(PLATEAU), "run", str(write_job(tmp_path, timeouts_s={"stall": 60, "collective": 10})), "-o",

@@ -10,8 +10,8 @@ import subprocess
 import h5py
 import pytest
 
-from plateau_test import (ALL, PLATEAU, another_disk_at, as_root, command_line, environment, kill, plateau, processes_naming,
-                          run, statuses, summary, wait_until, write_job)
+from plateau_test import (ALL, PLATEAU, another_disk_at, command_line, environment, kill, needs_mounts, plateau,
+                          processes_naming, run, statuses, summary, wait_until, write_job)
 
 PATIENT = {"compile": 60, "prepare": 60, "stall": 60, "collective": 10}
 FIRST, SECOND = 1, 2
@@ -450,7 +450,7 @@ def test_a_folder_that_names_the_last_run_is_resumed_and_stays_the_last(tmp_path
     assert latest.resolve() == folder and done.stdout.splitlines()[-1] == f"runs/{folder.name}"
 
 
-@as_root
+@needs_mounts
 @pytest.mark.parametrize("resumed", [False, True], ids=["new", "resumed"])
 def test_a_rank_that_cannot_write_into_the_folder_is_named_before_anything_starts(tmp_path, resumed):
     if resumed:
@@ -468,7 +468,7 @@ def test_a_rank_that_cannot_write_into_the_folder_is_named_before_anything_start
     assert (tmp_path / "run").exists() == resumed and (not resumed or "missing" in statuses(tmp_path / "run").values())
 
 
-@as_root
+@needs_mounts
 def test_ranks_with_a_folder_of_their_own_go_on_with_it_and_it_is_a_whole_run_folder(tmp_path):
     with another_disk_at(tmp_path / "own") as elsewhere:
         folder = tmp_path / "own" / "run"

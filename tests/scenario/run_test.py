@@ -8,8 +8,8 @@ import subprocess
 
 import pytest
 
-from plateau_test import (PLATEAU, environment, kill, plateau, processes_naming, run, statuses, summary, wait_until,
-                          write_job)
+from plateau_test import (PLATEAU, environment, kill, needs_mounts, plateau, processes_naming, run, statuses, summary,
+                          wait_until, write_job)
 
 ALL = ["eager.c1", "eager.c2", "arena.c1", "arena.c2"]
 
@@ -214,8 +214,7 @@ def test_any_field_of_the_job_can_be_given_as_a_flag(tmp_path):
     assert summary(folder)["meta"]["soak"]["windows"] == 2
 
 
-@pytest.mark.skipif(subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0,
-                    reason="cannot give a rank a file system of its own here (unshare -m)")
+@needs_mounts
 def test_ranks_that_do_not_share_a_folder_send_what_they_measured(tmp_path):
     (tmp_path / "own").mkdir()
     command = f"{PLATEAU} run {write_job(tmp_path)} -o {tmp_path}/own/run"
